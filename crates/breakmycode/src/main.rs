@@ -1,0 +1,2 @@
+//! The breakmycode binary.
+fn main() {}
