@@ -2,5 +2,7 @@
 //!
 //! Knows nothing of sandboxes, schedules or storage, and never reads the process environment by itself.
 
+pub mod diagnose;
+pub mod interpreter;
 pub mod package;
 pub mod wire;
