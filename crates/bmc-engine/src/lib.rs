@@ -5,3 +5,4 @@
 pub mod history;
 pub mod lab;
 pub mod store;
+pub mod project;
