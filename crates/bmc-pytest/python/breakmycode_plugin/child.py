@@ -1,7 +1,9 @@
-"""Turns a forked process into one that looks like a pytest of its own. PYTEST_DONT_REWRITE
+"""Turns a forked process into one that looks like a pytest of its own.
 
 It must not touch anything that processes share with their siblings, and it must keep Python objects alive that
 project code may hold since collection: descriptors are replaced below them.
+
+PYTEST_DONT_REWRITE
 """
 
 from __future__ import annotations
@@ -112,7 +114,7 @@ def _reopen(file: Inherited) -> Optional[int]:
 
 
 def _copy(file: Inherited, size: int) -> Optional[int]:
-    if size > _COPIED_BYTES or file.flags & os.O_ACCMODE == os.O_WRONLY and size:
+    if size > _COPIED_BYTES or (size and file.flags & os.O_ACCMODE == os.O_WRONLY):
         return None
     if hasattr(os, "memfd_create"):
         fresh = os.memfd_create("copy", os.MFD_CLOEXEC)

@@ -1,6 +1,8 @@
-"""Reports what collection does and how it fails, and arranges what is run. PYTEST_DONT_REWRITE
+"""Reports what collection does and how it fails, and arranges what is run.
 
 It must not collect anything itself, and it must not run a collector's code to describe it.
+
+PYTEST_DONT_REWRITE
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from typing import Any, Dict, Generator, List, NamedTuple, Optional, Sequence, T
 import pytest
 from _pytest.pathlib import ImportPathMismatchError
 
-from .failure import relative
+from .failure import relative, say
 from .wire import Channel, cut
 
 Key = Tuple[str, int]
@@ -56,13 +58,19 @@ class Collection:
         if outcome.excinfo is not None:
             # Neither SystemExit nor KeyboardInterrupt becomes a report: they end the session.
             error = outcome.excinfo[1]
-            self._channel.send(describe(collector.nodeid, error, "", root, self._limit))
+            self._send_error(collector.nodeid, error, "", root)
             return
         report = outcome.get_result()
         call = getattr(report, "call", None)
         if report.outcome == "failed" and call is not None and call.excinfo is not None:
             text = str(getattr(report, "longreprtext", ""))
-            self._channel.send(describe(collector.nodeid, call.excinfo.value, text, root, self._limit))
+            self._send_error(collector.nodeid, call.excinfo.value, text, root)
+
+    def _send_error(self, nodeid: str, error: BaseException, longrepr: str, root: str) -> None:
+        try:
+            self._channel.send(describe(nodeid, error, longrepr, root, self._limit))
+        except Exception:
+            self._channel.complain()
 
 
 class Arranged(NamedTuple):
@@ -159,7 +167,7 @@ def _message(error: BaseException) -> str:
         return "SystemExit: %s" % error.code
     if isinstance(error, (ImportError, pytest.fail.Exception, pytest.exit.Exception, pytest.Collector.CollectError)):
         return str(error)
-    return "%s: %s" % (type(error).__name__, error)
+    return say(error)
 
 
 def _raised_by_pytest_about_fixtures(error: BaseException) -> bool:

@@ -1,6 +1,8 @@
-"""Describes a failing report in the words of PROTOCOL.md. PYTEST_DONT_REWRITE
+"""Describes a failing report in the words of PROTOCOL.md.
 
 It must not render anything for a passing test, and it must accept any kind of item and representation.
+
+PYTEST_DONT_REWRITE
 """
 
 from __future__ import annotations
@@ -53,6 +55,31 @@ def refine(detail: Detail, error: BaseException) -> None:
     detail["message"] = _without_type(detail["message"], kind)
 
 
+def say(error: BaseException) -> str:
+    """Names an exception and its text, even if the text cannot be had."""
+    try:
+        text = str(error)
+    except Exception as problem:
+        text = "<no text: %s>" % type(problem).__name__
+    return "%s: %s" % (type(error).__name__, cut(text, MESSAGE_LIMIT))
+
+
+def describe_safely(report: pytest.TestReport, root: str, limit: int) -> Detail:
+    """Describes a failed report, or says why that cannot be done: rendering may run project code."""
+    try:
+        return describe(report, root, limit)
+    except Exception as problem:
+        return {
+            "phase": report.when or "call",
+            "type": "Failed",
+            "message": "the failure cannot be shown: " + say(problem),
+            "path": None,
+            "line": None,
+            "longrepr": "",
+            "extra": [],
+        }
+
+
 def skip_reason(report: pytest.TestReport) -> str:
     """Says why a test was skipped or expected to fail."""
     expected = getattr(report, "wasxfail", None)
@@ -77,7 +104,7 @@ def _leaves(error: BaseException) -> Iterator[BaseException]:
     # Several teardown failures arrive as a group. Groups raised by a test itself have no fixture inside
     # their members' tracebacks, so they are kept whole.
     members = getattr(error, "exceptions", None)
-    if isinstance(members, tuple) and str(error).startswith("errors "):
+    if isinstance(members, tuple) and say(error).partition(": ")[2].startswith("errors "):
         for member in members:
             yield from _leaves(member)
     else:

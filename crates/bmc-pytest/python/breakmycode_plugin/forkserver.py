@@ -1,20 +1,22 @@
-"""Serves `fork`, `go` and `quit` after collection. PYTEST_DONT_REWRITE
+"""Serves `fork`, `go` and `quit` after collection.
 
 It must not run a test: a fork comes back from `serve` as a process of its own and runs its tests through
 pytest's loop like any other.
 
 For each run two processes are forked. The first enters the namespaces, which is the only way to have the second
 in a pid namespace, and waits for the second, because the namespaces hide the second one from the server.
+
+PYTEST_DONT_REWRITE
 """
 
 from __future__ import annotations
 
+import _socket
 import gc
 import json
 import os
 import select
 import signal
-import socket
 import sys
 import traceback
 import warnings
@@ -26,7 +28,9 @@ from . import child, hazards, neutralise, seeds
 from .wire import Channel, Closed, ProtocolError, length_of, parse
 
 _DESCRIPTORS_IN_A_FRAME = 16
-_CLOSE_ON_EXEC = getattr(socket, "MSG_CMSG_CLOEXEC", 0x40000000)
+_CLOSE_ON_EXEC = getattr(_socket, "MSG_CMSG_CLOEXEC", 0x40000000)
+_GRACE_MS = 500
+"""How long `quit` waits for one more child: their ends are reported within milliseconds."""
 _FAILED = 71
 """Exit code of a process that could not become a child; its parent was told why."""
 
@@ -89,7 +93,7 @@ class ForkServer:
         self._session = session
         self._seeds = watch
         self._live: Dict[int, _Live] = {}
-        self._socket: Optional[socket.socket] = None
+        self._socket: Optional[_socket.socket] = None
         self._arrived: List[int] = []
         self._inherited = child.Descriptors([], [])
 
@@ -117,7 +121,7 @@ class ForkServer:
 
     def serve(self) -> Task:
         """Serves until this process, or one forked from it, has something to run."""
-        self._socket = socket.socket(fileno=os.dup(self._channel.descriptor))
+        self._socket = _socket.socket(fileno=os.dup(self._channel.descriptor))
         main = self._socket.fileno()
         poll = select.poll()
         poll.register(main, select.POLLIN)
@@ -144,10 +148,23 @@ class ForkServer:
                         gc.unfreeze()
                         return Go(_indices(message))
                     if message["t"] == "quit":
+                        self._settle_accounts(poll, main)
                         return None
                     raise ProtocolError("%r is not understood here" % message["t"])
         finally:
             self._socket.close()
+
+    def _settle_accounts(self, poll: "select.poll", main: int) -> None:
+        """Reports children that end now. Those that go on are killed when this process lets go of their pipes."""
+        poll.unregister(main)
+        while self._live:
+            ready = poll.poll(_GRACE_MS)
+            if not ready:
+                return
+            for descriptor, _ in ready:
+                if self._read_status(descriptor):
+                    poll.unregister(descriptor)
+                    os.close(descriptor)
 
     def _receive(self) -> Dict[str, Any]:
         return parse(self._exactly(length_of(self._exactly(4))))
@@ -156,10 +173,10 @@ class ForkServer:
         assert self._socket is not None
         parts = []
         while count:
-            space = socket.CMSG_SPACE(_DESCRIPTORS_IN_A_FRAME * 4)
+            space = _socket.CMSG_SPACE(_DESCRIPTORS_IN_A_FRAME * 4)
             part, ancillary, _, _ = self._socket.recvmsg(count, space, _CLOSE_ON_EXEC)
             for level, kind, data in ancillary:
-                if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+                if level == _socket.SOL_SOCKET and kind == _socket.SCM_RIGHTS:
                     usable = len(data) - len(data) % 4
                     self._arrived += [int.from_bytes(data[i : i + 4], sys.byteorder) for i in range(0, usable, 4)]
             if not part:
@@ -189,7 +206,9 @@ class ForkServer:
             pid = _quiet_fork()
         except Exception as problem:
             run = message.get("run")
-            self._channel.send({"t": "fork_failed", "run": run, "message": "%s: %s" % (type(problem).__name__, problem)})
+            self._channel.send(
+                {"t": "fork_failed", "run": run, "message": "%s: %s" % (type(problem).__name__, problem)}
+            )
             for descriptor in descriptors:
                 os.close(descriptor)
             return None
@@ -248,7 +267,9 @@ class ForkServer:
                 os.chdir(order.cwd)
             pid = _quiet_fork()
         except BaseException as problem:
-            _tell(status, {"t": "fork_failed", "run": order.run, "message": "%s: %s" % (type(problem).__name__, problem)})
+            _tell(
+                status, {"t": "fork_failed", "run": order.run, "message": "%s: %s" % (type(problem).__name__, problem)}
+            )
             os._exit(_FAILED)
         if pid:
             os.close(order.result)
@@ -360,5 +381,3 @@ def _indices(message: Dict[str, Any]) -> Optional[List[int]]:
     if not all(isinstance(index, int) and not isinstance(index, bool) for index in raw):
         raise ProtocolError("the indices must be whole numbers")
     return list(raw)
-
-

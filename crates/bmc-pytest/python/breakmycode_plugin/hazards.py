@@ -1,6 +1,8 @@
-"""Lists what in this process would make a forked child unlike a fresh process. PYTEST_DONT_REWRITE
+"""Lists what in this process would make a forked child unlike a fresh process.
 
 It must not change anything it looks at, and it must not import what the project did not import.
+
+PYTEST_DONT_REWRITE
 """
 
 from __future__ import annotations
@@ -52,16 +54,20 @@ def _children() -> Iterator[Hazard]:
 
 def _descriptors(own: FrozenSet[int]) -> Iterator[Hazard]:
     sockets = loops = 0
+    streams = [os.fstat(number) for number in (1, 2)]
     for name in _names("/proc/self/fd"):
         descriptor = int(name)
         if descriptor <= 2 or descriptor in own:
             continue
         try:
             target = os.readlink("/proc/self/fd/" + name)
-            mode = os.fstat(descriptor).st_mode
+            status = os.fstat(descriptor)
+            mode = status.st_mode
             flags = fcntl.fcntl(descriptor, fcntl.F_GETFL)
         except OSError:
             continue
+        if any(os.path.samestat(status, stream) for stream in streams):
+            continue  # pytest keeps duplicates of its standard output.
         if target == "anon_inode:[eventpoll]":
             loops += 1
         elif stat.S_ISSOCK(mode):

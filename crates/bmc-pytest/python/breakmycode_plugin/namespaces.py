@@ -1,6 +1,8 @@
-"""Enters namespaces and gives up privileges, by system calls. PYTEST_DONT_REWRITE
+"""Enters namespaces and gives up privileges, by system calls.
 
 It must not be imported before a child is to enter namespaces: ctypes is not part of a plain test run.
+
+PYTEST_DONT_REWRITE
 """
 
 from __future__ import annotations
@@ -15,24 +17,21 @@ _libc: Any = ctypes.CDLL(None, use_errno=True)
 _PR_SET_PDEATHSIG = 1
 _CAPABILITY_VERSION_3 = 0x20080522
 # The numbers of linux/capability.h.
-_CAPABILITIES = {
-    name: number
-    for number, name in enumerate(
-        """chown dac_override dac_read_search fowner fsetid kill setgid setuid setpcap linux_immutable
-        net_bind_service net_broadcast net_admin net_raw ipc_lock ipc_owner sys_module sys_rawio sys_chroot
-        sys_ptrace sys_pacct sys_admin sys_boot sys_nice sys_resource sys_time sys_tty_config mknod lease
-        audit_write audit_control setfcap mac_override mac_admin syslog wake_alarm block_suspend audit_read
-        perfmon bpf checkpoint_restore""".split()
-    )
-}
+_NAMES = (
+    "chown dac_override dac_read_search fowner fsetid kill setgid setuid setpcap linux_immutable net_bind_service "
+    "net_broadcast net_admin net_raw ipc_lock ipc_owner sys_module sys_rawio sys_chroot sys_ptrace sys_pacct sys_admin "
+    "sys_boot sys_nice sys_resource sys_time sys_tty_config mknod lease audit_write audit_control setfcap mac_override "
+    "mac_admin syslog wake_alarm block_suspend audit_read perfmon bpf checkpoint_restore"
+)
+_CAPABILITIES = {name: number for number, name in enumerate(_NAMES.split())}
 
 
 class _Header(ctypes.Structure):
-    _fields_ = [("version", ctypes.c_uint32), ("pid", ctypes.c_int)]  # noqa: RUF012
+    _fields_ = [("version", ctypes.c_uint32), ("pid", ctypes.c_int)]
 
 
 class _Data(ctypes.Structure):
-    _fields_ = [  # noqa: RUF012
+    _fields_ = [
         ("effective", ctypes.c_uint32),
         ("permitted", ctypes.c_uint32),
         ("inheritable", ctypes.c_uint32),

@@ -1,7 +1,9 @@
-"""Switches off what hides or disturbs repetition. PYTEST_DONT_REWRITE
+"""Switches off what hides or disturbs repetition.
 
 It must not make an option unknown: options were parsed already, so values are changed and plugins that act by
 themselves are taken out after they added their options.
+
+PYTEST_DONT_REWRITE
 """
 
 from __future__ import annotations
@@ -70,7 +72,13 @@ _PLUGINS = (
         None,
         "a retry would hide the failure",
     ),
-    _Plugin("repeat", "pytest_repeat", "repeat(n): run the given test function `n` times.", None, "runs are repeated by breakmycode"),
+    _Plugin(
+        "repeat",
+        "pytest_repeat",
+        "repeat(n): run the given test function `n` times.",
+        None,
+        "runs are repeated by breakmycode",
+    ),
     _Plugin("flakefinder", "pytest_flakefinder", None, None, "runs are repeated by breakmycode"),
     _Plugin("forked", "pytest_forked", "forked: Always fork for this test.", "forked", "tests run in one process"),
 )

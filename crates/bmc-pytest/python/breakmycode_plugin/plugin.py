@@ -1,23 +1,24 @@
-"""Joins the parts to one pytest session. PYTEST_DONT_REWRITE
+"""Joins the parts to one pytest session.
 
 It must not decide anything about tests itself: what is recorded, collected, switched off and forked is
 decided in the modules of these names.
+
+PYTEST_DONT_REWRITE
 """
 
 from __future__ import annotations
 
 import faulthandler
 import os
-import platform
 import random
 import sys
-import traceback
 from typing import Any, Dict, Generator, List, Optional, Sequence
 
 import pytest
 
 from . import neutralise, seeds
 from .collect import Arranged, Collection, arrange, describe, send_collected
+from .failure import relative, say
 from .forkserver import Child, ForkServer, Go
 from .recorder import Recorder
 from .wire import VERSION, Channel, Closed, ProtocolError, Settings, move_high
@@ -65,7 +66,7 @@ class Observer:
         self._settings = settings
         self._recorder = Recorder(channel, settings.longrepr_limit)
         self._collection = Collection(channel, settings.longrepr_limit)
-        self._seeds = seeds.Watch(settings.seed)
+        self._seeds = seeds.Watch()
         self._stderr = move_high(2, close=False)
         self._switched_off: List[List[str]] = []
         self._trouble: Optional[str] = None
@@ -91,7 +92,7 @@ class Observer:
             self._say_hello(early_config)
             root = str(early_config.rootpath)
             error = outcome.excinfo[1]
-            where = relative_conftest(error, root)
+            where = relative(str(getattr(error, "path", "conftest.py")), root)
             self._channel.send(describe(where, error, "", root, self._settings.longrepr_limit))
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
@@ -113,7 +114,7 @@ class Observer:
                 "t": "hello",
                 "v": VERSION,
                 "pid": os.getpid(),
-                "python": platform.python_version(),
+                "python": sys.version.split()[0],
                 "implementation": sys.implementation.name,
                 "pytest": pytest.__version__,
                 "rootdir": str(config.rootpath),
@@ -131,16 +132,16 @@ class Observer:
         try:
             self._before_tests(session)
         except Exception:
-            self._channel.send({"t": "internal_error", "message": traceback.format_exc()})
+            self._channel.complain()
             raise
         yield
         self._channel.flush()
 
     def pytest_keyboard_interrupt(self, excinfo: "pytest.ExceptionInfo[BaseException]") -> None:
-        self._trouble = "%s: %s" % (excinfo.typename, excinfo.value)
+        self._trouble = say(excinfo.value)
 
     def pytest_internalerror(self, excinfo: "pytest.ExceptionInfo[BaseException]") -> None:
-        self._trouble = "internal error: %s" % excinfo.exconly()
+        self._trouble = "internal error: " + say(excinfo.value)
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None, Any, None]:
@@ -149,8 +150,8 @@ class Observer:
             return
         status = int(session.exitstatus)
         if outcome.excinfo is not None:
-            kind, error, _ = outcome.excinfo
-            self._trouble = "%s: %s" % (kind.__name__, error)
+            error = outcome.excinfo[1]
+            self._trouble = say(error)
             status = int(getattr(error, "returncode", None) or status or 1)
         elif self._trouble is None and (session.shouldfail or session.shouldstop):
             self._trouble = str(session.shouldfail or session.shouldstop)
@@ -180,6 +181,7 @@ class Observer:
             self._run_only(session, arranged, task.indices)
         else:
             self._child = task
+            self._recorder.renew()
             self._watch_stack_signal(task.stack_signal)
             self._run_only(session, arranged, task.indices)
 
@@ -211,12 +213,6 @@ class Loop:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self) -> Optional[bool]:
         return True if self.skip else None
-
-
-def relative_conftest(error: BaseException, root: str) -> str:
-    """Names the conftest.py that could not be imported."""
-    path = getattr(error, "path", None)
-    return os.path.relpath(str(path), root) if path is not None else "conftest.py"
 
 
 def _plugins(config: pytest.Config) -> List[List[str]]:

@@ -1,7 +1,9 @@
-"""Folds the reports of each test into one outcome and sends it. PYTEST_DONT_REWRITE
+"""Folds the reports of each test into one outcome and sends it.
 
 It must not keep anything of a test after its outcome was sent, and it must not cost a passing test more than
 a few microseconds.
+
+PYTEST_DONT_REWRITE
 """
 
 from __future__ import annotations
@@ -49,8 +51,14 @@ class Recorder:
         self._positions: Dict[int, List[int]] = {}
         self._running: Optional[_Running] = None
         self._stdout_closed = False
-        # A process forked by a test that comes back into pytest leaves the number of its test (plus one) here:
-        # it must not write to the socket itself.
+        self.renew()
+
+    def renew(self) -> None:
+        """Makes the shared memory that belongs to one session.
+
+        A process forked by a test that comes back into pytest leaves the number of its test (plus one) here: it must
+        not write to the socket itself.
+        """
         self._strays = mmap.mmap(-1, 8)
 
     def plan(self, root: str, items: Sequence[pytest.Item], indices: Sequence[int]) -> None:
@@ -61,12 +69,16 @@ class Recorder:
             self._positions.setdefault(id(item), []).append(index)
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
-    def pytest_runtest_protocol(
-        self, item: pytest.Item, nextitem: Optional[pytest.Item]
-    ) -> Generator[None, Any, None]:
-        self._begin(item)
+    def pytest_runtest_protocol(self, item: pytest.Item, nextitem: Optional[pytest.Item]) -> Generator[None, Any, None]:
+        try:
+            self._begin(item)
+        except Exception:
+            self._channel.complain()
         outcome = yield
-        self._end(nextitem, outcome.excinfo is not None)
+        try:
+            self._end(nextitem, outcome.excinfo is not None)
+        except Exception:
+            self._channel.complain()
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         test = self._running
@@ -79,18 +91,24 @@ class Recorder:
             if not _is_subtest(report):
                 test.duration += report.duration
             return
-        self._note(test, report)
+        try:
+            self._note(test, report)
+        except Exception:
+            self._channel.complain()
 
-    def pytest_exception_interact(self, node: Any, call: pytest.CallInfo[Any], report: Any) -> None:
+    def pytest_exception_interact(self, call: "pytest.CallInfo[Any]", report: Any) -> None:
         test = self._running
         if test is None or call.excinfo is None:
             return
         error = call.excinfo.value
-        for noted, detail in test.calls + test.errors:
-            if noted is report:
-                failure.refine(detail, error)
-        if report.when == "teardown":
-            self._blame_scopes(test, report, error)
+        try:
+            for noted, detail in test.calls + test.errors:
+                if noted is report:
+                    failure.refine(detail, error)
+            if report.when == "teardown":
+                self._blame_scopes(test, report, error)
+        except Exception:
+            self._channel.complain()
 
     def pytest_sessionfinish(self) -> None:
         self._note_stray()
@@ -148,7 +166,7 @@ class Recorder:
         if outcome in ("failed", "rerun"):
             if subtest is False and test.calls and _only_counts_subtests(report):
                 return
-            detail = failure.describe(report, self._root, self._limit)
+            detail = failure.describe_safely(report, self._root, self._limit)
             if outcome == "rerun":
                 detail["rerun"] = True
             if outcome == "rerun" or report.when == "call":
@@ -170,7 +188,7 @@ class Recorder:
             if scope is None or scope == "function":
                 own = True
                 continue
-            message = "%s: %s" % (type(leaf).__name__, leaf)
+            message = failure.say(leaf)
             detail = next((known for noted, known in test.errors if noted is report), None)
             test.remarks.append(
                 {"kind": "scope_teardown", "scope": scope, "fixture": fixture, "message": message, "detail": detail}

@@ -1,6 +1,8 @@
 """Finds out whether project code seeded the random generators during collection, and sets them in children.
 
-It must not replace any function: only states are read and compared. PYTEST_DONT_REWRITE
+It must not replace any function: only states are read and compared.
+
+PYTEST_DONT_REWRITE
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ _NUMPY_SEEDS = 1 << 32
 class Watch:
     """Compares the state of the generators after collection with the state they were given before."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self) -> None:
         self._before = random.getstate()
         self._after: Optional[Tuple[Any, ...]] = None
         self._numpy_after: Any = None

@@ -1,6 +1,8 @@
-"""Frames and the descriptor they travel on, as PROTOCOL.md has them. PYTEST_DONT_REWRITE
+"""Frames and the descriptor they travel on, as PROTOCOL.md has them.
 
 It must not know pytest, and it must not use ``sys.stdout`` or anything else a test may replace.
+
+PYTEST_DONT_REWRITE
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ import json
 import os
 import resource
 import struct
+import traceback
 from typing import Any, Dict, List, Optional
 
 VERSION = 1
@@ -177,6 +180,10 @@ class Channel:
                 # Nobody is left to hear the result, so nothing of this session matters any more.
                 self._exit(1)
             # A test closed the descriptor: the runner sees an end without `finish` and blames that test.
+
+    def complain(self) -> None:
+        """Reports the exception that is being handled as a fault of the plugin itself."""
+        self.send({"t": "internal_error", "message": traceback.format_exc()})
 
     def receive(self) -> Dict[str, Any]:
         """Waits for one object frame that carries no descriptors."""
