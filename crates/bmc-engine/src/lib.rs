@@ -6,3 +6,4 @@ pub mod history;
 pub mod lab;
 pub mod store;
 pub mod project;
+pub mod runner;
