@@ -15,10 +15,13 @@
 compile_error!("bmc-sandbox is built on Linux namespaces");
 
 mod error;
+mod helper;
 mod launcher;
 mod leftovers;
 mod probe;
 mod spec;
+mod sys;
+mod wire;
 mod world;
 
 pub use error::SandboxError;
@@ -31,4 +34,15 @@ pub use world::{Exit, Namespace, World};
 /// Runs the helper and never returns when this process was started as one; returns at once otherwise.
 ///
 /// Must be the first line of `main`, before any thread exists and before arguments are read.
-pub fn intercept() {}
+pub fn intercept() {
+    if std::env::args_os().next().is_some_and(|name| name == helper::NAME) {
+        helper::run()
+    }
+}
+
+/// The numbers of the capabilities that a payload of the current user keeps: none, except for root.
+///
+/// A process that enters a child world has all of them there and must reduce them to these by itself.
+pub fn payload_capabilities() -> Vec<u32> {
+    helper::kept_capabilities()
+}
