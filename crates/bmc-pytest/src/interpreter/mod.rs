@@ -4,8 +4,18 @@
 //! with [`Surroundings`]), must not install, synchronise or create anything, and must not guess silently: every candidate that was
 //! looked at is kept with the reason why it won or lost.
 
+#[cfg(test)]
+mod desk;
 mod error;
+mod ladder;
 mod manager;
+mod manager_places;
+mod metadata;
+mod ownership;
+mod places;
+mod probe;
+mod root;
+mod specifier;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -14,7 +24,11 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 pub use error::EnvironmentError;
+pub use ladder::{discover, survey};
 pub use manager::Manager;
+pub use root::find_root;
+
+pub(crate) use manager::quote;
 
 /// What the caller saw around the process, taken once.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -102,7 +116,8 @@ pub struct ProbeResult {
     pub platform: String,
     /// Whether `ctypes` can be imported.
     pub has_ctypes: bool,
-    /// `sys.path` as a run started in the project would see it, without the working directory.
+    /// `sys.path` as a run with `python -m pytest` would see it, without the working directory: `PYTHONPATH` first, the user's site
+    /// folder last.
     pub sys_path: Vec<PathBuf>,
     /// Key `home` of `pyvenv.cfg`.
     pub pyvenv_home: Option<PathBuf>,
@@ -145,6 +160,11 @@ pub enum Fate {
     Unfit(Unfit),
     /// Not started: an earlier one had already won.
     NotAsked,
+    /// The same interpreter as an earlier candidate, found another way.
+    Repeated {
+        /// How the earlier one was found.
+        of: String,
+    },
 }
 
 /// Why an existing candidate cannot be used.
@@ -188,6 +208,8 @@ pub enum Fault {
     },
     /// A folder without an interpreter in it.
     NoInterpreter,
+    /// A folder with neither `pyvenv.cfg` nor `conda-meta`: not an environment.
+    NoConfig,
     /// A file without the right to run it.
     NotExecutable,
     /// Made for another system or processor, such as a Windows program.
