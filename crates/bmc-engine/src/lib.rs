@@ -7,3 +7,4 @@ pub mod lab;
 pub mod store;
 pub mod project;
 pub mod runner;
+pub mod workflow;

@@ -202,10 +202,6 @@ impl ActiveRun {
         self.current.map(|(test, since)| (test, since.elapsed()))
     }
 
-    /// Failures seen so far.
-    pub(super) fn failed(&self) -> usize {
-        self.failures.len()
-    }
 
     /// Makes the record.
     pub(super) fn into_record(self, history: &mut History) -> RunRecord {
