@@ -84,7 +84,8 @@ def skip_reason(report: pytest.TestReport) -> str:
     """Says why a test was skipped or expected to fail."""
     expected = getattr(report, "wasxfail", None)
     if expected is not None:
-        return cut(str(expected), MESSAGE_LIMIT)
+        reason = str(expected)  # ``pytest.xfail(…)`` arrives with a prefix, the marker without.
+        return cut(reason[len("reason: ") :] if reason.startswith("reason: ") else reason, MESSAGE_LIMIT)
     representation: Any = report.longrepr
     if isinstance(representation, tuple) and len(representation) == 3:
         reason = str(representation[2])

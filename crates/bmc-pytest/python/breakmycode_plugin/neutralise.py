@@ -96,7 +96,7 @@ def before_main(config: pytest.Config, seed: int) -> List[List[str]]:
     told = {}
     for option in _OPTIONS:
         current = getattr(config.option, option.name, option.neutral)
-        if current != option.neutral and (current or option.neutral is not None):
+        if current and current != option.neutral:
             told[option.plugin] = option.why
         if hasattr(config.option, option.name):
             value = list(option.neutral) if isinstance(option.neutral, list) else option.neutral

@@ -71,6 +71,7 @@ class Observer:
         self._switched_off: List[List[str]] = []
         self._trouble: Optional[str] = None
         self._said_hello = False
+        self._finished = False
         self._loop = Loop()
         self._child: Optional[Child] = None
         self._watch_stack_signal(settings.stack_signal)
@@ -102,7 +103,15 @@ class Observer:
         if self._settings.continue_on_collection_errors:
             config.option.continue_on_collection_errors = True
         self._say_hello(config)
-        yield
+        outcome = yield
+        # Usually said already. Not when the session did not begin, or when a hook at its end failed: old versions of
+        # pluggy then skip the outer wrappers.
+        if outcome.excinfo is not None:
+            error = outcome.excinfo[1]
+            usage = isinstance(error, pytest.UsageError)
+            self._finish(int(pytest.ExitCode.USAGE_ERROR if usage else pytest.ExitCode.TESTS_FAILED), say(error))
+        else:
+            self._finish(int(outcome.get_result() or 0), self._trouble)
 
     def _say_hello(self, config: pytest.Config) -> None:
         if self._said_hello:
@@ -146,16 +155,21 @@ class Observer:
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None, Any, None]:
         outcome = yield
-        if not self._channel.mine:
-            return
         status = int(session.exitstatus)
+        trouble = self._trouble
         if outcome.excinfo is not None:
             error = outcome.excinfo[1]
-            self._trouble = say(error)
-            status = int(getattr(error, "returncode", None) or status or 1)
-        elif self._trouble is None and (session.shouldfail or session.shouldstop):
-            self._trouble = str(session.shouldfail or session.shouldstop)
-        self._channel.send({"t": "finish", "exitstatus": status, "message": self._trouble})
+            trouble = say(error)
+            status = int(getattr(error, "returncode", None) or status or pytest.ExitCode.TESTS_FAILED)
+        elif trouble is None and (session.shouldfail or session.shouldstop):
+            trouble = str(session.shouldfail or session.shouldstop)
+        self._finish(status, trouble)
+
+    def _finish(self, status: int, trouble: Optional[str]) -> None:
+        if self._finished or not self._channel.mine:
+            return
+        self._finished = True
+        self._channel.send({"t": "finish", "exitstatus": status, "message": trouble})
         if self._child is not None:
             self._child.leave(status)
 

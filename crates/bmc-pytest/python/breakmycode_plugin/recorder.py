@@ -176,6 +176,8 @@ class Recorder:
         elif subtest:
             return
         elif outcome == "skipped":
+            if report.when == "teardown" and not hasattr(report, "wasxfail"):
+                return  # The test itself was not skipped.
             test.state = "xfailed" if hasattr(report, "wasxfail") else "skipped"
             test.why = failure.skip_reason(report)
         elif outcome == "passed" and report.when == "call":

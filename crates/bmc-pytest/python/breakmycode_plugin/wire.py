@@ -28,6 +28,8 @@ _LARGEST_SENT = MAX_FRAME - _HEADER.size
 _HIGHEST_NUMBER = 4000
 
 pack_length = _HEADER.pack
+# Kept here because tests replace ``json.dumps``.
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 class ProtocolError(Exception):
@@ -90,9 +92,9 @@ def frame(data: bytes) -> bytes:
 
 def _dump(value: Any) -> bytes:
     try:
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8")
+        return _encode(value).encode("utf-8")
     except UnicodeEncodeError:
-        return json.dumps(clean(value), ensure_ascii=False, separators=(",", ":")).encode("utf-8")
+        return _encode(clean(value)).encode("utf-8")
 
 
 def parse(data: bytes) -> Dict[str, Any]:
