@@ -15,6 +15,8 @@ from typing import Any, Iterable, Sequence, Tuple
 _libc: Any = ctypes.CDLL(None, use_errno=True)
 
 _PR_SET_PDEATHSIG = 1
+_PR_CAPBSET_READ = 23
+_PR_CAPBSET_DROP = 24
 _CAPABILITY_VERSION_3 = 0x20080522
 # The numbers of linux/capability.h.
 _NAMES = (
@@ -54,6 +56,11 @@ def keep_capabilities(names: Sequence[str]) -> None:
         if plain not in _CAPABILITIES:
             raise ValueError("the capability %r is unknown" % name)
         kept |= 1 << _CAPABILITIES[plain]
+    # The bounding set is full again in a user namespace just entered; a program run as root would regain all of it.
+    for number in _CAPABILITIES.values():
+        if not kept >> number & 1 and _libc.prctl(_PR_CAPBSET_READ, number, 0, 0, 0) == 1:
+            if _libc.prctl(_PR_CAPBSET_DROP, number, 0, 0, 0) != 0:
+                _fail("drop a capability from the bounding set")
     header = _Header(_CAPABILITY_VERSION_3, 0)
     data = (_Data * 2)()
     if _libc.capget(ctypes.byref(header), data) != 0:

@@ -51,6 +51,7 @@ class Recorder:
         self._positions: Dict[int, List[int]] = {}
         self._running: Optional[_Running] = None
         self._stdout_closed = False
+        self._astray = False
         self.renew()
 
     def renew(self) -> None:
@@ -129,7 +130,10 @@ class Recorder:
         if test is None:
             return
         if not self._channel.mine:
-            self._strays[:] = (test.index + 1).to_bytes(8, "little")
+            if not self._astray:
+                # The first test such a process ends is the one that forked it.
+                self._astray = True
+                self._strays[:] = (test.index + 1).to_bytes(8, "little")
             return
         if test.finished or (test.reported and not interrupted):
             self._channel.hold(self._outcome(test))

@@ -155,6 +155,7 @@ class Run:
         self.collected: Dict[str, Any] = {}
         self.ready: Optional[Dict[str, Any]] = None
         self.early: List[Frame] = []
+        self.children: List[Child] = []
 
     def __enter__(self) -> "Run":
         return self
@@ -165,6 +166,8 @@ class Run:
             self.process.kill()
         self.process.wait()
         os.close(self._output)
+        for child in self.children:
+            child.close()
 
     @property
     def output(self) -> str:
@@ -225,7 +228,9 @@ class Run:
             descriptors = [theirs.fileno(), output.fileno(), *(descriptor for _, descriptor in namespaces)]
             self.socket.send(order, descriptors)
         theirs.close()
-        return Child(self, run, Socket(ours), kept)
+        child = Child(self, run, Socket(ours), kept)
+        self.children.append(child)
+        return child
 
 
 class Child:
@@ -236,6 +241,10 @@ class Child:
         self.run = run
         self.socket = end
         self._output = output
+
+    def close(self) -> None:
+        self.socket.end.close()
+        os.close(self._output)
 
     def results(self) -> Results:
         """Receives everything the child says."""

@@ -42,7 +42,7 @@ def test_low_descriptors_may_be_closed(results: Runner) -> None:
     # pytest itself does not survive: its capture is among these descriptors. We must still hear of that.
     assert got.started[-1] == "test_it.py::test_b"
     assert got.finish is not None
-    assert got.finish["exitstatus"] == 3
+    assert got.finish["exitstatus"] in (1, 3)
     assert "Bad file descriptor" in got.finish["message"]
 
 
@@ -76,7 +76,6 @@ def test_a_process_that_comes_back_does_not_write(results: Runner) -> None:
     )
     assert got.short() == {"test_a": "passed", "test_b": "passed"}
     assert got.started == ["test_it.py::test_a", "test_it.py::test_b"]
-    # The stray ran its own `test_b` last.
     assert [remark for _, remark in got.remarks] == [{"kind": "forked_without_exit"}]
     assert len([frame for frame in got.frames if isinstance(frame, dict)]) == 1
 
