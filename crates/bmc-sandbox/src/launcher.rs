@@ -16,11 +16,16 @@ use crate::error::SandboxError;
 use crate::helper;
 use crate::probe::{self, Probe};
 use crate::spec::{Isolation, Network, Spec};
-use crate::wire::{Bytes, Event, MAX_DESCRIPTORS, Order, Payload, Received, error_from, receive, send_frame};
+use crate::wire::{
+    Bytes, Event, MAX_DESCRIPTORS, Order, Payload, Received, error_from, receive, send_frame,
+};
 use crate::world::World;
 
 /// How long building a world may take. It takes about 10 ms; a path on a dead network file system can hang for ever.
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How long a helper that did not make a world may take to end by itself.
+const FAREWELL: Duration = Duration::from_secs(2);
 
 /// Starts worlds; cheap to clone and usable from any thread.
 #[derive(Debug, Clone)]
@@ -39,14 +44,19 @@ impl Launcher {
     /// Makes a launcher whose helpers are another binary that calls [`intercept`](crate::intercept).
     pub fn with_executable(executable: PathBuf) -> Result<Self, SandboxError> {
         spawner(&executable)?;
-        Ok(Self { executable, probed: Arc::new(OnceLock::new()) })
+        Ok(Self {
+            executable,
+            probed: Arc::new(OnceLock::new()),
+        })
     }
 
     /// Tries the whole chain in a throw-away world and says which level works here and what stopped the others.
     ///
     /// It is tried once per launcher (clones included).
     pub fn probe(&self) -> Probe {
-        self.probed.get_or_init(|| probe::interpret(self.try_everything())).clone()
+        self.probed
+            .get_or_init(|| probe::interpret(self.try_everything()))
+            .clone()
     }
 
     /// Starts a world; returns when its payload has been executed.
@@ -63,8 +73,18 @@ impl Launcher {
             match start.next()? {
                 (Event::Init, attached) => start.init = attached.into_iter().next(),
                 (Event::Started { .. }, _) => return Ok(start.into_world(isolation)),
-                (Event::Failed { step, errno, message }, _) => {
-                    return Err(SandboxError::Setup { step, source: error_from(errno, message) });
+                (
+                    Event::Failed {
+                        step,
+                        errno,
+                        message,
+                    },
+                    _,
+                ) => {
+                    return Err(SandboxError::Setup {
+                        step,
+                        source: error_from(errno, message),
+                    });
                 }
                 _ => return Err(SandboxError::Channel(io::ErrorKind::InvalidData.into())),
             }
@@ -96,21 +116,51 @@ impl Launcher {
         }
     }
 
-    fn start_helper(&self, order: &Order, attached: &[BorrowedFd<'_>]) -> Result<Start, SandboxError> {
-        let (channel, helper_end) =
-            socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)
-                .map_err(|error| SandboxError::Channel(error.into()))?;
+    fn start_helper(
+        &self,
+        order: &Order,
+        attached: &[BorrowedFd<'_>],
+    ) -> Result<Start, SandboxError> {
+        let (channel, helper_end) = socketpair(
+            AddressFamily::UNIX,
+            SocketType::STREAM,
+            SocketFlags::CLOEXEC,
+            None,
+        )
+        .map_err(|error| SandboxError::Channel(error.into()))?;
         let (answer, answered) = mpsc::channel();
-        let job = Job { executable: self.executable.clone(), channel: helper_end, answer };
-        let failed = |source| SandboxError::Helper { executable: self.executable.clone(), source };
+        let job = Job {
+            executable: self.executable.clone(),
+            channel: helper_end,
+            answer,
+        };
+        let failed = |source| SandboxError::Helper {
+            executable: self.executable.clone(),
+            source,
+        };
         // The spawner lives as long as this process; if it is gone after all, that is reported like a failed start.
-        spawner(&self.executable)?.send(job).map_err(|_| failed(io::ErrorKind::BrokenPipe.into()))?;
-        let helper =
-            answered.recv().unwrap_or_else(|_| Err(io::ErrorKind::BrokenPipe.into())).map_err(failed)?;
-        let start = Start { channel: Some(channel), helper: Some(helper), init: None, deadline: Instant::now() + PATIENCE };
-        match start.channel.as_ref().map(|channel| send_frame(channel.as_fd(), order, attached)) {
+        spawner(&self.executable)?
+            .send(job)
+            .map_err(|_| failed(io::ErrorKind::BrokenPipe.into()))?;
+        let helper = answered
+            .recv()
+            .unwrap_or_else(|_| Err(io::ErrorKind::BrokenPipe.into()))
+            .map_err(failed)?;
+        let start = Start {
+            channel: Some(channel),
+            helper: Some(helper),
+            init: None,
+            deadline: Instant::now() + PATIENCE,
+        };
+        match start
+            .channel
+            .as_ref()
+            .map(|channel| send_frame(channel.as_fd(), order, attached))
+        {
             // A helper that ended at once may have said why; reading its answer will tell.
-            Some(Err(error)) if error.kind() != io::ErrorKind::BrokenPipe => Err(SandboxError::Channel(error)),
+            Some(Err(error)) if error.kind() != io::ErrorKind::BrokenPipe => {
+                Err(SandboxError::Channel(error))
+            }
             _ => Ok(start),
         }
     }
@@ -126,39 +176,72 @@ struct Start {
 
 impl Start {
     fn next(&mut self) -> Result<(Event, Vec<OwnedFd>), SandboxError> {
-        let Some(channel) = &self.channel else { return Err(SandboxError::Gone) };
+        let Some(channel) = &self.channel else {
+            return Err(SandboxError::Gone);
+        };
         match receive(channel.as_fd(), Some(self.deadline)).map_err(SandboxError::Channel)? {
             Received::Frame(event, attached) => Ok((event, attached)),
             Received::Nothing => Err(SandboxError::Silent { waited: PATIENCE }),
             Received::Closed => Err(SandboxError::Setup {
                 step: "helper process".to_owned(),
-                source: io::Error::new(io::ErrorKind::UnexpectedEof, "it ended without an explanation"),
+                source: io::Error::new(
+                    io::ErrorKind::UnexpectedEof,
+                    "it ended without an explanation",
+                ),
             }),
         }
     }
 
     fn into_world(mut self, isolation: Isolation) -> World {
-        World::new(self.channel.take(), self.helper.take(), self.init.take(), isolation)
+        World::new(
+            self.channel.take(),
+            self.helper.take(),
+            self.init.take(),
+            isolation,
+        )
     }
 }
 
 impl Drop for Start {
     fn drop(&mut self) {
-        if self.helper.is_some() {
-            // A world knows how to end all of it.
-            drop(World::new(self.channel.take(), self.helper.take(), self.init.take(), Isolation::Full));
+        let Some(mut helper) = self.helper.take() else {
+            return;
+        };
+        // Closes the channel and kills the init if there is one.
+        drop(World::new(
+            self.channel.take(),
+            None,
+            self.init.take(),
+            Isolation::Full,
+        ));
+        // A helper that failed is gone in a moment. One that hangs, in a path on a dead file system, cannot be waited
+        // for; it dies as soon as the kernel lets it, and what it started with it.
+        let deadline = Instant::now() + FAREWELL;
+        while matches!(helper.try_wait(), Ok(None)) && Instant::now() < deadline {
+            thread::sleep(Duration::from_millis(1));
         }
+        let _ = helper.kill();
+        let _ = helper.try_wait();
     }
 }
 
 /// Finds contradictions that the helper could only report less clearly.
 fn check(spec: &Spec) -> Result<(), SandboxError> {
-    let wrong = |path: &Path, problem| Err(SandboxError::Spec { path: path.to_owned(), problem });
+    let wrong = |path: &Path, problem| {
+        Err(SandboxError::Spec {
+            path: path.to_owned(),
+            problem,
+        })
+    };
     if spec.isolation != Isolation::Copy {
         if !spec.project.is_dir() {
             return wrong(&spec.project, "it is not a directory");
         }
-        if spec.project.canonicalize().is_ok_and(|path| path == Path::new("/")) {
+        if spec
+            .project
+            .canonicalize()
+            .is_ok_and(|path| path == Path::new("/"))
+        {
             return wrong(&spec.project, "the root directory cannot be a project");
         }
         for path in &spec.writable {
@@ -168,7 +251,10 @@ fn check(spec: &Spec) -> Result<(), SandboxError> {
         }
     }
     if !spec.cwd.is_dir() {
-        return wrong(&spec.cwd, "it shall be the working directory but is not a directory");
+        return wrong(
+            &spec.cwd,
+            "it shall be the working directory but is not a directory",
+        );
     }
     if !spec.program.as_os_str().as_encoded_bytes().contains(&b'/') {
         return wrong(&spec.program, "the program must be given as a path");
@@ -176,8 +262,14 @@ fn check(spec: &Spec) -> Result<(), SandboxError> {
     let mut numbers: Vec<RawFd> = spec.inherit.iter().map(|(_, number)| *number).collect();
     numbers.sort_unstable();
     let repeated = numbers.windows(2).any(|pair| pair.first() == pair.last());
-    if repeated || numbers.first().is_some_and(|number| *number < 3) || numbers.len() + 2 > MAX_DESCRIPTORS {
-        return wrong(&spec.program, "the numbers of its descriptors must be distinct and 3 or more");
+    if repeated
+        || numbers.first().is_some_and(|number| *number < 3)
+        || numbers.len() + 2 > MAX_DESCRIPTORS
+    {
+        return wrong(
+            &spec.program,
+            "the numbers of its descriptors must be distinct and 3 or more",
+        );
     }
     Ok(())
 }
@@ -205,7 +297,12 @@ fn order(spec: Spec) -> (Order, Vec<OwnedFd>) {
     } = spec;
     // The helper has another working directory than we have.
     let path = |path: &PathBuf| {
-        Bytes::new(std::path::absolute(path).as_ref().unwrap_or(path).as_os_str())
+        Bytes::new(
+            std::path::absolute(path)
+                .as_ref()
+                .unwrap_or(path)
+                .as_os_str(),
+        )
     };
     let paths = |list: &[PathBuf]| list.iter().map(path).collect();
     let mut descriptors = vec![stdout, stderr];
@@ -217,7 +314,10 @@ fn order(spec: Spec) -> (Order, Vec<OwnedFd>) {
     let payload = Payload {
         program: path(&program),
         args: args.iter().map(|argument| Bytes::new(argument)).collect(),
-        env: env.iter().map(|(name, value)| (Bytes::new(name), Bytes::new(value))).collect(),
+        env: env
+            .iter()
+            .map(|(name, value)| (Bytes::new(name), Bytes::new(value)))
+            .collect(),
         cwd: path(&cwd),
         inherit: numbers,
         nice,
@@ -255,7 +355,10 @@ fn spawner(executable: &Path) -> Result<mpsc::Sender<Job>, SandboxError> {
                 let _ = job.answer.send(start(&job.executable, job.channel));
             }
         };
-        match thread::Builder::new().name("bmc-spawner".to_owned()).spawn(work) {
+        match thread::Builder::new()
+            .name("bmc-spawner".to_owned())
+            .spawn(work)
+        {
             Ok(_) => Ok(sender),
             Err(error) => Err(error.raw_os_error().unwrap_or(libc::EAGAIN)),
         }

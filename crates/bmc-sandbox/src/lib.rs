@@ -8,6 +8,11 @@
 //! The binary that uses this crate calls [`intercept`] as the first line of `main`: the helper processes are the same
 //! binary started again under another name.
 //!
+//! Known limits: `rename` of a directory that already exists in the project or the home gives `EXDEV`, as on any overlay;
+//! changes by others to these directories while a world lives are undefined behaviour of the overlay; an ordinary user
+//! sees files of other users as `nobody`; mounts below the project and the home are read-only; system calls are not
+//! filtered, so this is isolation of a program that means no harm, not a jail.
+//!
 //! This crate must not know pytest, projects or reports, must not print, and must not change anything on the host
 //! outside the paths its caller named as writable. It is the only crate with `unsafe` code, all of it in `sys`.
 
@@ -35,7 +40,10 @@ pub use world::{Exit, Namespace, World};
 ///
 /// Must be the first line of `main`, before any thread exists and before arguments are read.
 pub fn intercept() {
-    if std::env::args_os().next().is_some_and(|name| name == helper::NAME) {
+    if std::env::args_os()
+        .next()
+        .is_some_and(|name| name == helper::NAME)
+    {
         helper::run()
     }
 }

@@ -41,27 +41,58 @@ pub(crate) fn interpret(outcome: Result<Outcome, SandboxError>) -> Probe {
 
 fn conclude(outcome: Result<Outcome, SandboxError>, machine: &Machine) -> Probe {
     let (done, failed) = match outcome {
-        Ok(outcome) => (outcome.done, outcome.failed.map(|(name, errno)| (name, said(errno), errno))),
+        Ok(outcome) => (
+            outcome.done,
+            outcome
+                .failed
+                .map(|(name, errno)| (name, said(errno), errno)),
+        ),
         Err(error) => {
-            let why = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
-            (Vec::new(), Some(("helper process".to_owned(), format!("cannot {error}: {why}"), None)))
+            let why = std::error::Error::source(&error)
+                .map(ToString::to_string)
+                .unwrap_or_default();
+            (
+                Vec::new(),
+                Some((
+                    "helper process".to_owned(),
+                    format!("cannot {error}: {why}"),
+                    None,
+                )),
+            )
         }
     };
-    let mut steps: Vec<Step> =
-        done.into_iter().map(|name| Step { name, ok: true, detail: String::new() }).collect();
-    let level = if failed.is_some() { Isolation::Copy } else { Isolation::Full };
+    let mut steps: Vec<Step> = done
+        .into_iter()
+        .map(|name| Step {
+            name,
+            ok: true,
+            detail: String::new(),
+        })
+        .collect();
+    let level = if failed.is_some() {
+        Isolation::Copy
+    } else {
+        Isolation::Full
+    };
     if let Some((name, said, errno)) = failed {
         let detail = match machine.likely_cause(&name, errno) {
             Some(cause) => format!("{said}; {cause}"),
             None => said,
         };
-        steps.push(Step { name, ok: false, detail });
+        steps.push(Step {
+            name,
+            ok: false,
+            detail,
+        });
     }
     Probe { level, steps }
 }
 
 fn said(errno: Option<i32>) -> String {
-    errno.map_or_else(|| "it failed".to_owned(), |errno| io::Error::from_raw_os_error(errno).to_string())
+    errno.map_or_else(
+        || "it failed".to_owned(),
+        |errno| io::Error::from_raw_os_error(errno).to_string(),
+    )
 }
 
 /// Facts that explain a failure.
@@ -87,23 +118,33 @@ impl Machine {
         let version = read("/proc/version");
         let mut numbers = read("/proc/sys/kernel/osrelease");
         numbers.retain(|letter| !letter.is_whitespace());
-        let mut numbers = numbers.split(['.', '-']).map(|part| part.parse().unwrap_or(0));
+        let mut numbers = numbers
+            .split(['.', '-'])
+            .map(|part| part.parse().unwrap_or(0));
         Self {
-            apparmor_restricts: number("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") == "1",
+            apparmor_restricts: number("/proc/sys/kernel/apparmor_restrict_unprivileged_userns")
+                == "1",
             no_user_namespaces: number("/proc/sys/user/max_user_namespaces") == "0",
             debian_forbids: number("/proc/sys/kernel/unprivileged_userns_clone") == "0",
             wsl1: version.contains("Microsoft") && !version.contains("WSL2"),
             gvisor: version.contains("gVisor") || read("/proc/cmdline").contains("gVisor"),
-            container: ["/.dockerenv", "/run/.containerenv"].iter().any(|path| fs::exists(path).unwrap_or(false))
+            container: ["/.dockerenv", "/run/.containerenv"]
+                .iter()
+                .any(|path| fs::exists(path).unwrap_or(false))
                 || std::env::var_os("KUBERNETES_SERVICE_HOST").is_some(),
-            filtered: read("/proc/self/status").lines().any(|line| line.starts_with("Seccomp:") && line.ends_with('2')),
+            filtered: read("/proc/self/status")
+                .lines()
+                .any(|line| line.starts_with("Seccomp:") && line.ends_with('2')),
             kernel: (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)),
         }
     }
 
     fn likely_cause(&self, step: &str, errno: Option<i32>) -> Option<String> {
         let forbidden = matches!(errno, Some(libc::EPERM | libc::EACCES));
-        let unknown = matches!(errno, Some(libc::ENOSYS | libc::EINVAL | libc::ENODEV | libc::EOPNOTSUPP));
+        let unknown = matches!(
+            errno,
+            Some(libc::ENOSYS | libc::EINVAL | libc::ENODEV | libc::EOPNOTSUPP)
+        );
         let cause = if self.wsl1 {
             "this is WSL 1, which has no namespaces; WSL 2 has".to_owned()
         } else if self.gvisor {
@@ -111,7 +152,8 @@ impl Machine {
         } else if step == "namespaces" && (self.no_user_namespaces || errno == Some(libc::ENOSPC)) {
             "the number of user namespaces is limited (sysctl user.max_user_namespaces)".to_owned()
         } else if step == "namespaces" && self.debian_forbids {
-            "user namespaces are off for ordinary users (sysctl kernel.unprivileged_userns_clone)".to_owned()
+            "user namespaces are off for ordinary users (sysctl kernel.unprivileged_userns_clone)"
+                .to_owned()
         } else if forbidden && self.apparmor_restricts {
             "AppArmor restricts user namespaces (sysctl kernel.apparmor_restrict_unprivileged_userns); \
              a profile for this program that says `userns,` lifts that"
@@ -128,7 +170,10 @@ impl Machine {
         } else if step.starts_with("overlay") && errno == Some(libc::EINVAL) {
             "the host's own files are a stack of overlays already, or the file system cannot be below one".to_owned()
         } else if unknown && self.kernel < (5, 12) {
-            format!("Linux {}.{} is older than 5.12, the first that can do it", self.kernel.0, self.kernel.1)
+            format!(
+                "Linux {}.{} is older than 5.12, the first that can do it",
+                self.kernel.0, self.kernel.1
+            )
         } else {
             return None;
         };
@@ -141,7 +186,10 @@ mod tests {
     use super::*;
 
     fn cause(machine: &Machine, step: &str, errno: i32) -> String {
-        let outcome = Outcome { done: vec!["request".to_owned()], failed: Some((step.to_owned(), Some(errno))) };
+        let outcome = Outcome {
+            done: vec!["request".to_owned()],
+            failed: Some((step.to_owned(), Some(errno))),
+        };
         let mut probe = conclude(Ok(outcome), machine);
         assert_eq!(probe.level, Isolation::Copy);
         assert_eq!(probe.steps.len(), 2);
@@ -152,36 +200,95 @@ mod tests {
 
     #[test]
     fn each_known_obstacle_is_named() {
-        let modern = || Machine { kernel: (6, 8), ..Machine::default() };
-        let apparmor = Machine { apparmor_restricts: true, ..modern() };
+        let modern = || Machine {
+            kernel: (6, 8),
+            ..Machine::default()
+        };
+        let apparmor = Machine {
+            apparmor_restricts: true,
+            ..modern()
+        };
         assert!(cause(&apparmor, "base file system", libc::EPERM).contains("AppArmor"));
-        let none = Machine { no_user_namespaces: true, ..modern() };
+        let none = Machine {
+            no_user_namespaces: true,
+            ..modern()
+        };
         assert!(cause(&none, "namespaces", libc::ENOSPC).contains("max_user_namespaces"));
-        let debian = Machine { debian_forbids: true, ..modern() };
+        let debian = Machine {
+            debian_forbids: true,
+            ..modern()
+        };
         assert!(cause(&debian, "namespaces", libc::EPERM).contains("unprivileged_userns_clone"));
-        let docker = Machine { container: true, filtered: true, ..modern() };
+        let docker = Machine {
+            container: true,
+            filtered: true,
+            ..modern()
+        };
         assert!(cause(&docker, "namespaces", libc::EPERM).contains("container"));
         assert!(cause(&docker, "process list", libc::EPERM).contains("/proc"));
-        let old = Machine { kernel: (5, 4), ..Machine::default() };
+        let old = Machine {
+            kernel: (5, 4),
+            ..Machine::default()
+        };
         assert!(cause(&old, "read-only view of the host", libc::ENOSYS).contains("5.12"));
-        let debian12 = Machine { kernel: (6, 1), ..Machine::default() };
-        assert!(cause(&debian12, "removing and recreating a directory in an overlay", libc::EIO).contains("6.6"));
-        assert!(cause(&Machine { wsl1: true, ..modern() }, "namespaces", libc::EINVAL).contains("WSL 1"));
-        assert!(cause(&Machine { gvisor: true, ..modern() }, "overlay", libc::EINVAL).contains("gVisor"));
+        let debian12 = Machine {
+            kernel: (6, 1),
+            ..Machine::default()
+        };
+        assert!(
+            cause(
+                &debian12,
+                "removing and recreating a directory in an overlay",
+                libc::EIO
+            )
+            .contains("6.6")
+        );
+        assert!(
+            cause(
+                &Machine {
+                    wsl1: true,
+                    ..modern()
+                },
+                "namespaces",
+                libc::EINVAL
+            )
+            .contains("WSL 1")
+        );
+        assert!(
+            cause(
+                &Machine {
+                    gvisor: true,
+                    ..modern()
+                },
+                "overlay",
+                libc::EINVAL
+            )
+            .contains("gVisor")
+        );
         assert!(cause(&modern(), "overlay /x", libc::EINVAL).contains("stack of overlays"));
     }
 
     #[test]
     fn an_unexplained_failure_keeps_what_the_kernel_said() {
         assert_eq!(
-            cause(&Machine { kernel: (6, 8), ..Machine::default() }, "devices", libc::EIO),
+            cause(
+                &Machine {
+                    kernel: (6, 8),
+                    ..Machine::default()
+                },
+                "devices",
+                libc::EIO
+            ),
             io::Error::from_raw_os_error(libc::EIO).to_string()
         );
     }
 
     #[test]
     fn everything_working_means_full() {
-        let outcome = Outcome { done: vec!["request".to_owned()], failed: None };
+        let outcome = Outcome {
+            done: vec!["request".to_owned()],
+            failed: None,
+        };
         let probe = conclude(Ok(outcome), &Machine::default());
         assert_eq!(probe.level, Isolation::Full);
         assert!(probe.steps.iter().all(|step| step.ok));
@@ -191,6 +298,11 @@ mod tests {
     fn a_helper_that_does_not_start_is_a_failed_step() {
         let probe = conclude(Err(SandboxError::Gone), &Machine::default());
         assert_eq!(probe.level, Isolation::Copy);
-        assert!(probe.steps.iter().any(|step| !step.ok && !step.detail.is_empty()));
+        assert!(
+            probe
+                .steps
+                .iter()
+                .any(|step| !step.ok && !step.detail.is_empty())
+        );
     }
 }

@@ -28,7 +28,11 @@ pub(crate) struct Reaped {
 }
 
 fn check(result: libc::c_long) -> io::Result<libc::c_long> {
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+    if result < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(result)
+    }
 }
 
 /// Forks into new namespaces. The caller must be single-threaded: the child goes on with a copy of its whole state.
@@ -38,14 +42,26 @@ pub(crate) fn fork(namespaces: libc::c_int) -> io::Result<Forked> {
     let pidfd_slot: *mut libc::c_int = &raw mut pidfd;
     // SAFETY: without CLONE_VM the child runs on a copy of this stack, and no other thread exists whose locks could be
     // held. The third argument is the pidfd slot on every architecture; the others are unused with these flags.
-    let result = unsafe { libc::syscall(libc::SYS_clone, flags, 0_usize, pidfd_slot, 0_usize, 0_usize) };
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_clone,
+            flags,
+            0_usize,
+            pidfd_slot,
+            0_usize,
+            0_usize,
+        )
+    };
     let pid = check(result)?;
     if pid == 0 {
         return Ok(Forked::Child);
     }
     // SAFETY: the kernel has just stored a descriptor here that nothing else owns.
     let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
-    Ok(Forked::Parent { pid: pid as i32, pidfd })
+    Ok(Forked::Parent {
+        pid: pid as i32,
+        pidfd,
+    })
 }
 
 /// Ends this process at once, without running destructors of a copied state.
@@ -81,7 +97,10 @@ fn wait4(pid: i32, options: libc::c_int) -> io::Result<Option<Reaped>> {
     // SAFETY: all-zero bytes are a valid `rusage`, and the kernel may have filled it in.
     let usage = unsafe { usage.assume_init() };
     let duration = |time: libc::timeval| {
-        Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_usec).unwrap_or(0) * 1000)
+        Duration::new(
+            u64::try_from(time.tv_sec).unwrap_or(0),
+            u32::try_from(time.tv_usec).unwrap_or(0) * 1000,
+        )
     };
     Ok(Some(Reaped {
         pid,
@@ -107,9 +126,12 @@ pub(crate) fn child_signals() -> io::Result<OwnedFd> {
     // SAFETY: the set was initialised above and SIGCHLD is a valid signal.
     unsafe { libc::sigaddset(set.as_mut_ptr(), libc::SIGCHLD) };
     // SAFETY: the set is initialised; no old mask is asked for.
-    check(libc::c_long::from(unsafe { libc::sigprocmask(libc::SIG_BLOCK, set.as_ptr(), ptr::null_mut()) }))?;
+    check(libc::c_long::from(unsafe {
+        libc::sigprocmask(libc::SIG_BLOCK, set.as_ptr(), ptr::null_mut())
+    }))?;
     // SAFETY: the set is initialised; -1 asks for a new descriptor.
-    let result = unsafe { libc::signalfd(-1, set.as_ptr(), libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) };
+    let result =
+        unsafe { libc::signalfd(-1, set.as_ptr(), libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) };
     let descriptor = check(libc::c_long::from(result))? as RawFd;
     // SAFETY: the call has just returned this descriptor and nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
@@ -121,7 +143,10 @@ pub(crate) fn unblock_signals() -> io::Result<()> {
     // SAFETY: the pointer is to a live local variable; this initialises it.
     unsafe { libc::sigemptyset(set.as_mut_ptr()) };
     // SAFETY: the set is initialised; no old mask is asked for.
-    check(libc::c_long::from(unsafe { libc::sigprocmask(libc::SIG_SETMASK, set.as_ptr(), ptr::null_mut()) })).map(drop)
+    check(libc::c_long::from(unsafe {
+        libc::sigprocmask(libc::SIG_SETMASK, set.as_ptr(), ptr::null_mut())
+    }))
+    .map(drop)
 }
 
 /// Gives a signal its default action.
@@ -134,7 +159,14 @@ pub(crate) fn default_signal(signal: i32) {
 pub(crate) fn close_on_exec_from(first: RawFd) -> io::Result<()> {
     let first = u32::try_from(first).unwrap_or(0);
     // SAFETY: setting the close-on-exec flag takes no descriptor away from its owner.
-    let result = unsafe { libc::syscall(libc::SYS_close_range, first, u32::MAX, libc::CLOSE_RANGE_CLOEXEC) };
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_close_range,
+            first,
+            u32::MAX,
+            libc::CLOSE_RANGE_CLOEXEC,
+        )
+    };
     check(result).map(drop)
 }
 
@@ -144,13 +176,20 @@ pub(crate) fn close_on_exec_from(first: RawFd) -> io::Result<()> {
 pub(crate) fn place_descriptor(source: BorrowedFd<'_>, number: RawFd) -> io::Result<()> {
     // SAFETY: the source is open; an owner of `number` in this process must not use it again, which the caller ensures
     // by executing a program next.
-    check(libc::c_long::from(unsafe { libc::dup2(source.as_raw_fd(), number) })).map(drop)
+    check(libc::c_long::from(unsafe {
+        libc::dup2(source.as_raw_fd(), number)
+    }))
+    .map(drop)
 }
 
 /// Executes a program; returns only if that fails.
 pub(crate) fn execute(program: &CStr, arguments: &[CString], environment: &[CString]) -> io::Error {
     let pointers = |strings: &[CString]| -> Vec<*const libc::c_char> {
-        strings.iter().map(|string| string.as_ptr()).chain([ptr::null()]).collect()
+        strings
+            .iter()
+            .map(|string| string.as_ptr())
+            .chain([ptr::null()])
+            .collect()
     };
     let (arguments, environment) = (pointers(arguments), pointers(environment));
     // SAFETY: the program and both lists are NUL-terminated and outlive the call.
@@ -159,8 +198,17 @@ pub(crate) fn execute(program: &CStr, arguments: &[CString], environment: &[CStr
 }
 
 /// Adds attributes (`MOUNT_ATTR_*`) to the mount that `tree` refers to and, if asked, to all mounts below it.
-pub(crate) fn set_mount_attributes(tree: BorrowedFd<'_>, attributes: u64, recursive: bool) -> io::Result<()> {
-    let settings = libc::mount_attr { attr_set: attributes, attr_clr: 0, propagation: 0, userns_fd: 0 };
+pub(crate) fn set_mount_attributes(
+    tree: BorrowedFd<'_>,
+    attributes: u64,
+    recursive: bool,
+) -> io::Result<()> {
+    let settings = libc::mount_attr {
+        attr_set: attributes,
+        attr_clr: 0,
+        propagation: 0,
+        userns_fd: 0,
+    };
     let flags = libc::AT_EMPTY_PATH | if recursive { libc::AT_RECURSIVE } else { 0 };
     let settings_pointer: *const libc::mount_attr = &raw const settings;
     // SAFETY: the path is an empty NUL-terminated string, and the settings live across the call with their true size.
@@ -186,7 +234,13 @@ pub(crate) fn raise_loopback(socket: BorrowedFd<'_>) -> io::Result<()> {
     }
     request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
     // SAFETY: the request names an interface, carries its flags, and lives across the call.
-    let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS as _, &raw const request) };
+    let result = unsafe {
+        libc::ioctl(
+            socket.as_raw_fd(),
+            libc::SIOCSIFFLAGS as _,
+            &raw const request,
+        )
+    };
     check(libc::c_long::from(result)).map(drop)
 }
 

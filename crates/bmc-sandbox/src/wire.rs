@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, recv,
-    recvmsg, send, sendmsg,
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recv, recvmsg, send, sendmsg,
 };
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -99,9 +99,16 @@ pub(crate) enum Event {
     /// The world is ready. From a child world, attached: its namespaces.
     Started { namespaces: Vec<Namespace> },
     /// The world could not be built.
-    Failed { step: String, errno: Option<i32>, message: String },
+    Failed {
+        step: String,
+        errno: Option<i32>,
+        message: String,
+    },
     /// A probe is over: which stages worked, and what stopped it.
-    Probed { done: Vec<String>, failed: Option<(String, Option<i32>)> },
+    Probed {
+        done: Vec<String>,
+        failed: Option<(String, Option<i32>)>,
+    },
     /// The payload ended.
     Exited(Exit),
     /// A child world is being built. Attached: its own channel and a descriptor of its init.
@@ -111,7 +118,11 @@ pub(crate) enum Event {
     /// The last request could not be done.
     Refused { errno: Option<i32>, message: String },
     /// The answer to [`Request::Leftovers`].
-    Leftovers { processes: Vec<(u32, String)>, files: Vec<(Place, Bytes, Change)>, truncated: bool },
+    Leftovers {
+        processes: Vec<(u32, String)>,
+        files: Vec<(Place, Bytes, Change)>,
+        truncated: bool,
+    },
 }
 
 /// Turns the two halves of an error that crossed the channel into one again.
@@ -129,9 +140,14 @@ pub(crate) enum Received<T> {
 }
 
 /// Sends one frame; blocks while the other end is behind.
-pub(crate) fn send_frame<T: Serialize>(socket: BorrowedFd<'_>, frame: &T, attached: &[BorrowedFd<'_>]) -> io::Result<()> {
+pub(crate) fn send_frame<T: Serialize>(
+    socket: BorrowedFd<'_>,
+    frame: &T,
+    attached: &[BorrowedFd<'_>],
+) -> io::Result<()> {
     let body = serde_json::to_vec(frame)?;
-    let length = u32::try_from(body.len()).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
+    let length =
+        u32::try_from(body.len()).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
     let header = length.to_le_bytes();
     let mut space = vec![MaybeUninit::uninit(); SendAncillaryMessage::ScmRights(attached).size()];
     let mut control = SendAncillaryBuffer::new(&mut space);
@@ -139,7 +155,14 @@ pub(crate) fn send_frame<T: Serialize>(socket: BorrowedFd<'_>, frame: &T, attach
         return Err(io::ErrorKind::InvalidInput.into());
     }
     // The descriptors travel with the header's first byte; four bytes are never split on a local socket.
-    rustix::io::retry_on_intr(|| sendmsg(socket, &[IoSlice::new(&header)], &mut control, SendFlags::NOSIGNAL))?;
+    rustix::io::retry_on_intr(|| {
+        sendmsg(
+            socket,
+            &[IoSlice::new(&header)],
+            &mut control,
+            SendFlags::NOSIGNAL,
+        )
+    })?;
     let mut rest = body.as_slice();
     while !rest.is_empty() {
         let sent = rustix::io::retry_on_intr(|| send(socket, rest, SendFlags::NOSIGNAL))?;
@@ -149,7 +172,10 @@ pub(crate) fn send_frame<T: Serialize>(socket: BorrowedFd<'_>, frame: &T, attach
 }
 
 /// Receives one frame, waiting for its beginning until `deadline` (for ever without one).
-pub(crate) fn receive<T: DeserializeOwned>(socket: BorrowedFd<'_>, deadline: Option<Instant>) -> io::Result<Received<T>> {
+pub(crate) fn receive<T: DeserializeOwned>(
+    socket: BorrowedFd<'_>,
+    deadline: Option<Instant>,
+) -> io::Result<Received<T>> {
     if !wait_readable(socket, deadline)? {
         return Ok(Received::Nothing);
     }
@@ -157,7 +183,12 @@ pub(crate) fn receive<T: DeserializeOwned>(socket: BorrowedFd<'_>, deadline: Opt
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let message = rustix::io::retry_on_intr(|| {
-        recvmsg(socket, &mut [IoSliceMut::new(&mut header)], &mut control, RecvFlags::CMSG_CLOEXEC | RecvFlags::WAITALL)
+        recvmsg(
+            socket,
+            &mut [IoSliceMut::new(&mut header)],
+            &mut control,
+            RecvFlags::CMSG_CLOEXEC | RecvFlags::WAITALL,
+        )
     });
     let received = match message {
         Ok(message) => message.bytes,
@@ -180,7 +211,9 @@ pub(crate) fn receive<T: DeserializeOwned>(socket: BorrowedFd<'_>, deadline: Opt
     let mut body = vec![0_u8; length];
     let mut filled = 0;
     while filled < length {
-        match rustix::io::retry_on_intr(|| recv(socket, &mut body[filled..], RecvFlags::empty()).map(|(count, _)| count)) {
+        match rustix::io::retry_on_intr(|| {
+            recv(socket, &mut body[filled..], RecvFlags::empty()).map(|(count, _)| count)
+        }) {
             Ok(0) | Err(rustix::io::Errno::CONNRESET) => return Ok(Received::Closed),
             Ok(count) => filled += count,
             Err(error) => return Err(error.into()),
@@ -192,7 +225,8 @@ pub(crate) fn receive<T: DeserializeOwned>(socket: BorrowedFd<'_>, deadline: Opt
 /// Waits until a descriptor is readable or closed; false when the time was over first.
 pub(crate) fn wait_readable(descriptor: impl AsFd, deadline: Option<Instant>) -> io::Result<bool> {
     loop {
-        let timeout = deadline.map(|deadline| timespec(deadline.saturating_duration_since(Instant::now())));
+        let timeout =
+            deadline.map(|deadline| timespec(deadline.saturating_duration_since(Instant::now())));
         let mut polled = [PollFd::new(&descriptor, PollFlags::IN)];
         match poll(&mut polled, timeout.as_ref()) {
             Ok(count) => return Ok(count > 0),
@@ -203,7 +237,10 @@ pub(crate) fn wait_readable(descriptor: impl AsFd, deadline: Option<Instant>) ->
 }
 
 fn timespec(duration: Duration) -> Timespec {
-    Timespec { tv_sec: i64::try_from(duration.as_secs()).unwrap_or(i64::MAX), tv_nsec: i64::from(duration.subsec_nanos()) }
+    Timespec {
+        tv_sec: i64::try_from(duration.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: i64::from(duration.subsec_nanos()),
+    }
 }
 
 #[cfg(test)]
@@ -212,7 +249,13 @@ mod tests {
     use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
     fn pair() -> (OwnedFd, OwnedFd) {
-        socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None).unwrap()
+        socketpair(
+            AddressFamily::UNIX,
+            SocketType::STREAM,
+            SocketFlags::CLOEXEC,
+            None,
+        )
+        .unwrap()
     }
 
     #[test]
@@ -230,7 +273,12 @@ mod tests {
         let (left, right) = pair();
         let (reader, writer) = rustix::pipe::pipe().unwrap();
         send_frame(left.as_fd(), &Request::Signal(3), &[]).unwrap();
-        send_frame(left.as_fd(), &Request::ChildWorld, &[reader.as_fd(), writer.as_fd()]).unwrap();
+        send_frame(
+            left.as_fd(),
+            &Request::ChildWorld,
+            &[reader.as_fd(), writer.as_fd()],
+        )
+        .unwrap();
         send_frame(left.as_fd(), &Request::Leftovers, &[]).unwrap();
         let mut seen = Vec::new();
         for _ in 0..3 {
@@ -239,16 +287,29 @@ mod tests {
                 Received::Nothing | Received::Closed => panic!("a frame is missing"),
             }
         }
-        assert_eq!(seen, [(Request::Signal(3), 0), (Request::ChildWorld, 2), (Request::Leftovers, 0)]);
+        assert_eq!(
+            seen,
+            [
+                (Request::Signal(3), 0),
+                (Request::ChildWorld, 2),
+                (Request::Leftovers, 0)
+            ]
+        );
     }
 
     #[test]
     fn silence_and_the_end_are_told_apart() {
         let (left, right) = pair();
         let soon = Some(Instant::now() + Duration::from_millis(1));
-        assert!(matches!(receive::<Request>(right.as_fd(), soon).unwrap(), Received::Nothing));
+        assert!(matches!(
+            receive::<Request>(right.as_fd(), soon).unwrap(),
+            Received::Nothing
+        ));
         drop(left);
-        assert!(matches!(receive::<Request>(right.as_fd(), None).unwrap(), Received::Closed));
+        assert!(matches!(
+            receive::<Request>(right.as_fd(), None).unwrap(),
+            Received::Closed
+        ));
     }
 
     #[test]

@@ -97,7 +97,13 @@ impl World {
         init: Option<OwnedFd>,
         isolation: Isolation,
     ) -> Self {
-        Self { channel, helper, init, isolation, exit: Mutex::new(None) }
+        Self {
+            channel,
+            helper,
+            init,
+            isolation,
+            exit: Mutex::new(None),
+        }
     }
 
     /// How far this world is separated from the host.
@@ -113,7 +119,9 @@ impl World {
     /// them to [`payload_capabilities`](crate::payload_capabilities).
     pub fn child_world(&self) -> Result<(World, Vec<(Namespace, OwnedFd)>), SandboxError> {
         if self.isolation != Isolation::Full || self.helper.is_none() {
-            return Err(SandboxError::NoChildren { isolation: self.isolation });
+            return Err(SandboxError::NoChildren {
+                isolation: self.isolation,
+            });
         }
         let (event, attached) = self.ask(Request::ChildWorld)?;
         let mut attached = attached.into_iter();
@@ -121,7 +129,8 @@ impl World {
             (Event::Child, Some(channel), Some(init)) => {
                 // From here on, dropping it ends the child world.
                 let child = World::new(Some(channel), None, Some(init), Isolation::Full);
-                let (event, attached) = child.next(&mut child.lock(), Some(Instant::now() + PATIENCE))?;
+                let (event, attached) =
+                    child.next(&mut child.lock(), Some(Instant::now() + PATIENCE))?;
                 match event {
                     Event::Started { namespaces } if namespaces.len() == attached.len() => {
                         Ok((child, namespaces.into_iter().zip(attached).collect()))
@@ -184,11 +193,25 @@ impl World {
         let answer = self.ask(Request::Leftovers);
         self.kill();
         match answer? {
-            (Event::Leftovers { processes, files, truncated }, _) => Ok(Leftovers {
-                processes: processes.into_iter().map(|(pid, name)| LeftProcess { pid, name }).collect(),
+            (
+                Event::Leftovers {
+                    processes,
+                    files,
+                    truncated,
+                },
+                _,
+            ) => Ok(Leftovers {
+                processes: processes
+                    .into_iter()
+                    .map(|(pid, name)| LeftProcess { pid, name })
+                    .collect(),
                 files: files
                     .into_iter()
-                    .map(|(place, path, change)| LeftFile { place, path: path.into_path(), change })
+                    .map(|(place, path, change)| LeftFile {
+                        place,
+                        path: path.into_path(),
+                        change,
+                    })
                     .collect(),
                 truncated,
             }),
@@ -206,7 +229,9 @@ impl World {
         let mut exit = self.lock();
         let channel = self.channel.as_ref().ok_or(SandboxError::Gone)?;
         match send_frame(channel.as_fd(), &request, &[]) {
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Err(SandboxError::Gone),
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+                return Err(SandboxError::Gone);
+            }
             other => other.map_err(SandboxError::Channel)?,
         }
         self.next(&mut exit, Some(Instant::now() + PATIENCE))
@@ -227,7 +252,10 @@ impl World {
         }
     }
 
-    fn receive(&self, deadline: Option<Instant>) -> Result<Option<(Event, Vec<OwnedFd>)>, SandboxError> {
+    fn receive(
+        &self,
+        deadline: Option<Instant>,
+    ) -> Result<Option<(Event, Vec<OwnedFd>)>, SandboxError> {
         let channel = self.channel.as_ref().ok_or(SandboxError::Gone)?;
         match receive(channel.as_fd(), deadline).map_err(SandboxError::Channel)? {
             Received::Frame(event, attached) => Ok(Some((event, attached))),
@@ -239,8 +267,18 @@ impl World {
 
 fn unexpected(event: Event, request: &'static str) -> SandboxError {
     match event {
-        Event::Refused { errno, message } => SandboxError::Refused { request, source: error_from(errno, message) },
-        Event::Failed { step, errno, message } => SandboxError::Setup { step, source: error_from(errno, message) },
+        Event::Refused { errno, message } => SandboxError::Refused {
+            request,
+            source: error_from(errno, message),
+        },
+        Event::Failed {
+            step,
+            errno,
+            message,
+        } => SandboxError::Setup {
+            step,
+            source: error_from(errno, message),
+        },
         Event::Init
         | Event::Started { .. }
         | Event::Probed { .. }

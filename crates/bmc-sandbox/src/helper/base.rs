@@ -7,9 +7,7 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use rustix::mount::{
-    MountFlags, MountPropagationFlags, mount, mount_bind_recursive, mount_change,
-};
+use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_bind_recursive, mount_change};
 
 use super::overlay::make_directory;
 use super::plan::Plan;
@@ -17,9 +15,15 @@ use super::stage::{At, Failure, Stage};
 use super::view::{HOST, Store};
 
 /// Memory of a top-level world.
-pub(crate) const TOP: Store = Store { own: "/scratch", below: None };
+pub(crate) const TOP: Store = Store {
+    own: "/scratch",
+    below: None,
+};
 /// Memory of a child world, above that of its parent.
-pub(crate) const CHILD: Store = Store { own: "/child", below: Some("/scratch") };
+pub(crate) const CHILD: Store = Store {
+    own: "/child",
+    below: Some("/scratch"),
+};
 
 /// Directories that exist on every Linux; one of them is covered for a moment while the roots are switched.
 const COVERED: [&str; 4] = ["/tmp", "/usr", "/etc", "/proc"];
@@ -27,9 +31,20 @@ const COVERED: [&str; 4] = ["/tmp", "/usr", "/etc", "/proc"];
 /// Moves this process to an empty root directory. Must run in a mount namespace of its own.
 pub(crate) fn enter(plan: &Plan) -> Result<(), Failure> {
     keep_mounts_private().at(Stage::Base)?;
-    let base = COVERED.iter().map(Path::new).find(|path| path.is_dir()).unwrap_or(Path::new("/"));
+    let base = COVERED
+        .iter()
+        .map(Path::new)
+        .find(|path| path.is_dir())
+        .unwrap_or(Path::new("/"));
     let flags = MountFlags::NOSUID | MountFlags::NODEV;
-    mount("tmpfs", base, "tmpfs", flags, Some(c"mode=0755,size=1m,nr_inodes=256")).at(Stage::Base)?;
+    mount(
+        "tmpfs",
+        base,
+        "tmpfs",
+        flags,
+        Some(c"mode=0755,size=1m,nr_inodes=256"),
+    )
+    .at(Stage::Base)?;
     for name in ["oldroot", "newroot", "scratch", "child", "proc", "empty"] {
         make_directory(&base.join(name), 0o755).at(Stage::Base)?;
     }
@@ -55,14 +70,25 @@ pub(crate) fn enter(plan: &Plan) -> Result<(), Failure> {
 
 /// Keeps mounts made here from showing up anywhere else, and the other way round.
 pub(crate) fn keep_mounts_private() -> io::Result<()> {
-    Ok(mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?)
+    Ok(mount_change(
+        "/",
+        MountPropagationFlags::PRIVATE | MountPropagationFlags::REC,
+    )?)
 }
 
 /// Mounts the memory for what a world writes.
 pub(crate) fn mount_scratch(plan: &Plan, store: Store) -> io::Result<()> {
-    let options = format!("mode=0755,size={},nr_inodes={}", plan.scratch_bytes, plan.scratch_inodes);
+    let options = format!(
+        "mode=0755,size={},nr_inodes={}",
+        plan.scratch_bytes, plan.scratch_inodes
+    );
     let options = std::ffi::CString::new(options)?;
-    mount("tmpfs", store.own, "tmpfs", MountFlags::NOSUID | MountFlags::NODEV, Some(options.as_c_str()))?;
+    mount(
+        "tmpfs",
+        store.own,
+        "tmpfs",
+        MountFlags::NOSUID | MountFlags::NODEV,
+        Some(options.as_c_str()),
+    )?;
     Ok(())
 }
-

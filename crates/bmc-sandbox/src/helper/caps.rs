@@ -17,7 +17,11 @@ const ROOT_KEEPS: CapabilitySet = CapabilitySet::CHOWN
 
 /// The capabilities of a payload of the current user.
 pub(crate) fn kept() -> CapabilitySet {
-    if rustix::process::geteuid().is_root() { ROOT_KEEPS } else { CapabilitySet::empty() }
+    if rustix::process::geteuid().is_root() {
+        ROOT_KEEPS
+    } else {
+        CapabilitySet::empty()
+    }
 }
 
 /// Drops all other capabilities for good, also for programs that are executed later.
@@ -31,7 +35,11 @@ pub(crate) fn drop_to_kept() -> Result<(), Failure> {
         }
     }
     rustix::thread::clear_ambient_capability_set().at(Stage::Capabilities)?;
-    let sets = CapabilitySets { effective: kept, permitted: kept, inheritable: CapabilitySet::empty() };
+    let sets = CapabilitySets {
+        effective: kept,
+        permitted: kept,
+        inheritable: CapabilitySet::empty(),
+    };
     rustix::thread::set_capabilities(None, sets).at(Stage::Capabilities)?;
     Stage::Capabilities.done();
     Ok(())

@@ -20,13 +20,24 @@ use crate::world::Namespace;
 /// Forks the init of a child world. Returns the launcher's end of its channel, and a descriptor of the process.
 pub(crate) fn start(parent: &mut Init) -> Result<(OwnedFd, OwnedFd), Failure> {
     let Kind::Top(plan) = &parent.kind else {
-        return Err(Failure::new(Stage::Request, std::io::ErrorKind::Unsupported));
+        return Err(Failure::new(
+            Stage::Request,
+            std::io::ErrorKind::Unsupported,
+        ));
     };
-    let (launcher_end, own_end) =
-        socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None).at(Stage::Request)?;
+    let (launcher_end, own_end) = socketpair(
+        AddressFamily::UNIX,
+        SocketType::STREAM,
+        SocketFlags::CLOEXEC,
+        None,
+    )
+    .at(Stage::Request)?;
     let (gate, opener) = gate().at(Stage::Request)?;
-    let mut namespaces =
-        libc::CLONE_NEWUSER | libc::CLONE_NEWNS | libc::CLONE_NEWPID | libc::CLONE_NEWIPC | libc::CLONE_NEWUTS;
+    let mut namespaces = libc::CLONE_NEWUSER
+        | libc::CLONE_NEWNS
+        | libc::CLONE_NEWPID
+        | libc::CLONE_NEWIPC
+        | libc::CLONE_NEWUTS;
     if plan.own_network {
         namespaces |= libc::CLONE_NEWNET;
     }
@@ -58,14 +69,29 @@ fn run(parent: &mut Init, gate: Gate, control: OwnedFd) -> ! {
     let first_free_port = parent.first_free_port.take();
     let kind = std::mem::replace(&mut parent.kind, Kind::Plain);
     // Closes the copy of the parent's channel, too: as long as one is open, the launcher would not see the parent's end.
-    *parent = Init { control, kind: Kind::Child(Vec::new()), payload: None, inits: Vec::new(), first_free_port: None };
-    let Kind::Top(plan) = kind else { sys::exit_now(1) };
+    *parent = Init {
+        control,
+        kind: Kind::Child(Vec::new()),
+        payload: None,
+        inits: Vec::new(),
+        first_free_port: None,
+    };
+    let Kind::Top(plan) = kind else {
+        sys::exit_now(1)
+    };
     let sent = match build(&plan, first_free_port.as_deref()) {
         Ok((layers, namespaces)) => {
             parent.kind = Kind::Child(layers);
             let names = namespaces.iter().map(|(name, _)| *name).collect();
-            let attached: Vec<BorrowedFd<'_>> = namespaces.iter().map(|(_, descriptor)| descriptor.as_fd()).collect();
-            send_frame(parent.control.as_fd(), &Event::Started { namespaces: names }, &attached)
+            let attached: Vec<BorrowedFd<'_>> = namespaces
+                .iter()
+                .map(|(_, descriptor)| descriptor.as_fd())
+                .collect();
+            send_frame(
+                parent.control.as_fd(),
+                &Event::Started { namespaces: names },
+                &attached,
+            )
         }
         Err(failure) => {
             let _ = send_frame(parent.control.as_fd(), &failed(&failure), &[]);

@@ -26,8 +26,14 @@ const READ_ONLY_IN_PROC: [&str; 5] = ["sys", "sysrq-trigger", "irq", "bus", "fs"
 pub(crate) fn mount_devices(view: &View, path: &Path) -> Result<(), Failure> {
     let flags = MountFlags::NOSUID | MountFlags::NOEXEC;
     let target = view.mount_point(path, true).at(Stage::Devices)?;
-    mount("tmpfs", by_descriptor(target.as_fd()), "tmpfs", flags, Some(c"mode=0755,size=1m,nr_inodes=256"))
-        .at(Stage::Devices)?;
+    mount(
+        "tmpfs",
+        by_descriptor(target.as_fd()),
+        "tmpfs",
+        flags,
+        Some(c"mode=0755,size=1m,nr_inodes=256"),
+    )
+    .at(Stage::Devices)?;
     // Opened anew: `target` is what lies below the mount.
     let devices = view.open(path).at(Stage::Devices)?;
     let devices = devices.as_fd();
@@ -45,19 +51,48 @@ pub(crate) fn mount_devices(view: &View, path: &Path) -> Result<(), Failure> {
         mkdirat(devices, name, Mode::from_raw_mode(0o755)).at(Stage::Devices)?;
     }
     let pts = view.open(&path.join("pts")).at(Stage::Devices)?;
-    mount("devpts", by_descriptor(pts.as_fd()), "devpts", flags, Some(c"newinstance,ptmxmode=0666,mode=0620"))
-        .at_path(Stage::Devices, "pts".as_ref())?;
+    mount(
+        "devpts",
+        by_descriptor(pts.as_fd()),
+        "devpts",
+        flags,
+        Some(c"newinstance,ptmxmode=0666,mode=0620"),
+    )
+    .at_path(Stage::Devices, "pts".as_ref())?;
     // Kernels can be built without message queues.
     let mqueue = view.open(&path.join("mqueue")).at(Stage::Devices)?;
-    let _ = mount("mqueue", by_descriptor(mqueue.as_fd()), "mqueue", flags | MountFlags::NODEV, None);
+    let _ = mount(
+        "mqueue",
+        by_descriptor(mqueue.as_fd()),
+        "mqueue",
+        flags | MountFlags::NODEV,
+        None,
+    );
     Stage::Devices.done();
     Ok(())
 }
 
 fn bind_node(devices: BorrowedFd<'_>, name: &str) -> io::Result<()> {
-    let node = clone_mount(CWD, &format!("/oldroot/dev/{name}"), false, MountAttrFlags::MOUNT_ATTR_NOSUID)?;
-    mknodat(devices, name, FileType::RegularFile, Mode::from_raw_mode(0o666), 0)?;
-    let place = openat2(devices, name, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), ResolveFlags::NO_SYMLINKS)?;
+    let node = clone_mount(
+        CWD,
+        &format!("/oldroot/dev/{name}"),
+        false,
+        MountAttrFlags::MOUNT_ATTR_NOSUID,
+    )?;
+    mknodat(
+        devices,
+        name,
+        FileType::RegularFile,
+        Mode::from_raw_mode(0o666),
+        0,
+    )?;
+    let place = openat2(
+        devices,
+        name,
+        OFlags::PATH | OFlags::CLOEXEC,
+        Mode::empty(),
+        ResolveFlags::NO_SYMLINKS,
+    )?;
     attach(node.as_fd(), place.as_fd())
 }
 
@@ -67,7 +102,9 @@ pub(crate) fn mount_processes(view: &View, path: &Path) -> Result<(), Failure> {
     let target = view.mount_point(path, true).at(Stage::ProcessList)?;
     mount("proc", by_descriptor(target.as_fd()), "proc", flags, None).at(Stage::ProcessList)?;
     for name in READ_ONLY_IN_PROC {
-        let Ok(place) = view.open(&path.join(name)) else { continue };
+        let Ok(place) = view.open(&path.join(name)) else {
+            continue;
+        };
         let part = clone_mount(place.as_fd(), "", false, MountAttrFlags::MOUNT_ATTR_RDONLY)
             .at_path(Stage::ProcessList, name.as_ref())?;
         attach(part.as_fd(), place.as_fd()).at_path(Stage::ProcessList, name.as_ref())?;

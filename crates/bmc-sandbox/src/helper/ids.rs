@@ -18,8 +18,16 @@ pub(crate) fn write_maps(pid: i32) -> Result<(), Failure> {
     let needed = CapabilitySet::SETUID | CapabilitySet::SETGID;
     let held = rustix::thread::capabilities(None).at(Stage::UserMap)?;
     if held.effective.contains(needed) {
-        fs::write(file("uid_map"), identity("/proc/self/uid_map").at(Stage::UserMap)?).at(Stage::UserMap)?;
-        fs::write(file("gid_map"), identity("/proc/self/gid_map").at(Stage::UserMap)?).at(Stage::UserMap)?;
+        fs::write(
+            file("uid_map"),
+            identity("/proc/self/uid_map").at(Stage::UserMap)?,
+        )
+        .at(Stage::UserMap)?;
+        fs::write(
+            file("gid_map"),
+            identity("/proc/self/gid_map").at(Stage::UserMap)?,
+        )
+        .at(Stage::UserMap)?;
     } else {
         let uid = rustix::process::geteuid().as_raw();
         let gid = rustix::process::getegid().as_raw();
@@ -41,7 +49,8 @@ fn identity_of(map: &str) -> String {
     let mut lines = String::new();
     for line in map.lines() {
         let mut fields = line.split_whitespace();
-        if let (Some(inside), Some(_), Some(count)) = (fields.next(), fields.next(), fields.next()) {
+        if let (Some(inside), Some(_), Some(count)) = (fields.next(), fields.next(), fields.next())
+        {
             lines.push_str(&format!("{inside} {inside} {count}\n"));
         }
     }
@@ -54,8 +63,14 @@ mod tests {
 
     #[test]
     fn what_is_mapped_is_mapped_to_itself() {
-        assert_eq!(identity_of("         0          0 4294967295\n"), "0 0 4294967295\n");
-        assert_eq!(identity_of("0 1000 1\n1 100000 65536\n"), "0 0 1\n1 1 65536\n");
+        assert_eq!(
+            identity_of("         0          0 4294967295\n"),
+            "0 0 4294967295\n"
+        );
+        assert_eq!(
+            identity_of("0 1000 1\n1 100000 65536\n"),
+            "0 0 1\n1 1 65536\n"
+        );
         assert_eq!(identity_of(""), "");
     }
 }

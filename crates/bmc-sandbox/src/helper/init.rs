@@ -69,10 +69,16 @@ struct Report {
 impl Init {
     /// Starts the payload; returns when it has been executed, so that failures before that are failures of ours.
     pub(crate) fn start(&mut self, ready: Ready) -> Result<(), Event> {
-        let report = self.fork_payload(Some(ready)).map_err(|failure| failed(&failure))?;
+        let report = self
+            .fork_payload(Some(ready))
+            .map_err(|failure| failed(&failure))?;
         match report.failed {
             None => Ok(()),
-            Some((step, errno, message)) => Err(Event::Failed { step, errno, message }),
+            Some((step, errno, message)) => Err(Event::Failed {
+                step,
+                errno,
+                message,
+            }),
         }
     }
 
@@ -85,13 +91,17 @@ impl Init {
             }
             Err(failure) => Some((failure.to_string(), failure.source.raw_os_error())),
         };
-        Event::Probed { done: stage::done_names(), failed }
+        Event::Probed {
+            done: stage::done_names(),
+            failed,
+        }
     }
 
     /// Forks the payload, or without one a process that only tries to become one. Consumes the payload's descriptors,
     /// so that its pipes end when it ends.
     fn fork_payload(&mut self, ready: Option<Ready>) -> Result<Report, Failure> {
-        let (reader, writer) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).at(Stage::Program)?;
+        let (reader, writer) =
+            rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).at(Stage::Program)?;
         let confined = self.kind.plan().is_some();
         let namespaces = if confined { libc::CLONE_NEWNS } else { 0 };
         match sys::fork(namespaces).at(Stage::Program)? {
@@ -101,10 +111,21 @@ impl Init {
                     Some(ready) => ready.apart(writer),
                     None => Ok(writer),
                 };
-                let Ok(writer) = writer else { sys::exit_now(127) };
+                let Ok(writer) = writer else {
+                    sys::exit_now(127)
+                };
                 let failure = self.build_payload(ready.as_ref(), confined);
-                let failed = failure.map(|it| (it.to_string(), it.source.raw_os_error(), it.source.to_string()));
-                let report = Report { done: stage::done_mask(), failed };
+                let failed = failure.map(|it| {
+                    (
+                        it.to_string(),
+                        it.source.raw_os_error(),
+                        it.source.to_string(),
+                    )
+                });
+                let report = Report {
+                    done: stage::done_mask(),
+                    failed,
+                };
                 // Written last: a process that wrote nothing has become the payload.
                 if let Ok(report) = serde_json::to_vec(&report) {
                     let _ = fs::File::from(writer).write_all(&report);
@@ -114,10 +135,15 @@ impl Init {
             Forked::Parent { pid, pidfd: _ } => {
                 drop((writer, ready));
                 let mut text = Vec::new();
-                fs::File::from(reader).read_to_end(&mut text).at(Stage::Program)?;
+                fs::File::from(reader)
+                    .read_to_end(&mut text)
+                    .at(Stage::Program)?;
                 if text.is_empty() {
                     self.payload = Some(pid);
-                    return Ok(Report { done: 0, failed: None });
+                    return Ok(Report {
+                        done: 0,
+                        failed: None,
+                    });
                 }
                 serde_json::from_slice(&text).at(Stage::Program)
             }
@@ -127,7 +153,8 @@ impl Init {
     /// Runs in the process that becomes the payload. `None` when a probe found nothing wrong.
     fn build_payload(&self, ready: Option<&Ready>, confined: bool) -> Option<Failure> {
         if let Some(plan) = self.kind.plan()
-            && let Err(failure) = view::build(plan, base::TOP, ready.is_none()).and_then(View::become_root)
+            && let Err(failure) =
+                view::build(plan, base::TOP, ready.is_none()).and_then(View::become_root)
         {
             return Some(failure);
         }
@@ -153,9 +180,15 @@ impl Init {
         self.reap()?;
         loop {
             let (asked, ended) = {
-                let mut polled = [PollFd::new(&self.control, PollFlags::IN), PollFd::new(&children, PollFlags::IN)];
+                let mut polled = [
+                    PollFd::new(&self.control, PollFlags::IN),
+                    PollFd::new(&children, PollFlags::IN),
+                ];
                 rustix::io::retry_on_intr(|| poll(&mut polled, None))?;
-                (!polled[0].revents().is_empty(), !polled[1].revents().is_empty())
+                (
+                    !polled[0].revents().is_empty(),
+                    !polled[1].revents().is_empty(),
+                )
             };
             if ended {
                 // Its content does not matter: signals are merged, so everything that ended is reaped.
@@ -197,7 +230,11 @@ impl Init {
             Request::ChildWorld => match &self.kind {
                 Kind::Top(_) => match child::start(self) {
                     Ok((channel, pidfd)) => {
-                        return send_frame(self.control.as_fd(), &Event::Child, &[channel.as_fd(), pidfd.as_fd()]);
+                        return send_frame(
+                            self.control.as_fd(),
+                            &Event::Child,
+                            &[channel.as_fd(), pidfd.as_fd()],
+                        );
                     }
                     Err(failure) => failed(&failure),
                 },
@@ -227,12 +264,17 @@ impl Init {
             processes::living_below(self.payload)
         };
         let (files, truncated) = match &self.kind {
-            Kind::Top(plan) | Kind::Files(plan) => residue::changes(&residue::layers(plan, base::TOP)),
+            Kind::Top(plan) | Kind::Files(plan) => {
+                residue::changes(&residue::layers(plan, base::TOP))
+            }
             Kind::Child(layers) => residue::changes(layers),
             Kind::Plain => (Vec::new(), false),
         };
         Event::Leftovers {
-            processes: living.into_iter().map(|process| (process.pid, process.name)).collect(),
+            processes: living
+                .into_iter()
+                .map(|process| (process.pid, process.name))
+                .collect(),
             files: files
                 .into_iter()
                 .map(|file| (file.place, Bytes::new(file.path.as_os_str()), file.change))
@@ -245,7 +287,10 @@ impl Init {
 fn done_or_refused(result: io::Result<()>) -> Event {
     match result {
         Ok(()) => Event::Done,
-        Err(error) => Event::Refused { errno: error.raw_os_error(), message: error.to_string() },
+        Err(error) => Event::Refused {
+            errno: error.raw_os_error(),
+            message: error.to_string(),
+        },
     }
 }
 

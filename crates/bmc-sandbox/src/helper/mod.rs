@@ -38,7 +38,9 @@ pub(crate) const NAME: &str = "bmc-sandbox";
 /// The numbers of the capabilities that a payload of the current user keeps.
 pub(crate) fn kept_capabilities() -> Vec<u32> {
     let kept = caps::kept().bits();
-    (0..u64::BITS).filter(|number| kept & (1 << number) != 0).collect()
+    (0..u64::BITS)
+        .filter(|number| kept & (1 << number) != 0)
+        .collect()
 }
 
 /// Runs the helper whose channel is standard input.
@@ -58,8 +60,12 @@ pub(crate) fn run() -> ! {
 fn lead(control: OwnedFd, order: Order, attached: Vec<OwnedFd>) -> i32 {
     match order.isolation {
         Isolation::Full | Isolation::FilesOnly => match make_namespaces(&control, &order) {
-            Ok(Role::Init(kind, first_free_port)) => live(control, kind, first_free_port, order, attached),
+            Ok(Role::Init(kind, first_free_port)) => {
+                live(control, kind, first_free_port, order, attached)
+            }
             Ok(Role::Guardian(pid)) => {
+                // At the levels without a process namespace, the payload can see this process.
+                let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
                 // Nothing of the world may be held open here: its pipes must end with it.
                 drop((control, attached));
                 i32::from(sys::wait_for(pid).is_err())
@@ -95,7 +101,8 @@ fn make_namespaces(control: &OwnedFd, order: &Order) -> Result<Role, Failure> {
     rustix::process::chdir("/").at(Stage::Request)?;
     let mut namespaces = libc::CLONE_NEWUSER | libc::CLONE_NEWNS;
     if plan.full {
-        namespaces |= libc::CLONE_NEWPID | libc::CLONE_NEWIPC | libc::CLONE_NEWUTS | libc::CLONE_NEWCGROUP;
+        namespaces |=
+            libc::CLONE_NEWPID | libc::CLONE_NEWIPC | libc::CLONE_NEWUTS | libc::CLONE_NEWCGROUP;
         // The world ends with its init, its init with this process, and this process with the launcher's thread. At
         // the weaker levels the init must live on to clear up, and ends by its channel alone.
         die_with_parent().at(Stage::Namespaces)?;
@@ -108,7 +115,14 @@ fn make_namespaces(control: &OwnedFd, order: &Order) -> Result<Role, Failure> {
         Forked::Child => {
             drop(opener);
             gate.wait();
-            Ok(Role::Init(if plan.full { Kind::Top(plan) } else { Kind::Files(plan) }, first_free_port))
+            Ok(Role::Init(
+                if plan.full {
+                    Kind::Top(plan)
+                } else {
+                    Kind::Files(plan)
+                },
+                first_free_port,
+            ))
         }
         Forked::Parent { pid, pidfd } => {
             Stage::Namespaces.done();
@@ -131,7 +145,13 @@ fn live(
     order: Order,
     attached: Vec<OwnedFd>,
 ) -> i32 {
-    let mut init = Init { control, kind, payload: None, inits: Vec::new(), first_free_port };
+    let mut init = Init {
+        control,
+        kind,
+        payload: None,
+        inits: Vec::new(),
+        first_free_port,
+    };
     if let Err(failure) = settle(&init) {
         return report(&init.control, &failure, order.payload.is_none());
     }
@@ -144,7 +164,9 @@ fn live(
         Err(failure) => Err(failed(&failure)),
     };
     let event = match started {
-        Ok(()) => Event::Started { namespaces: Vec::new() },
+        Ok(()) => Event::Started {
+            namespaces: Vec::new(),
+        },
         Err(event) => {
             let _ = send_frame(init.control.as_fd(), &event, &[]);
             return 1;
@@ -186,7 +208,9 @@ fn become_subreaper() -> Result<(), Failure> {
 }
 
 fn die_with_parent() -> io::Result<()> {
-    Ok(rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?)
+    Ok(rustix::process::set_parent_process_death_signal(Some(
+        Signal::KILL,
+    ))?)
 }
 
 /// Holds a forked process back until its parent has prepared it.

@@ -49,7 +49,10 @@ mod tests {
         let text = b"1 0 8:1 / / rw - ext4 /dev/vda rw\n\
             2 1 0:2 / /mnt/a\\040b\\134c rw shared:1 - tmpfs t rw\n\
             3 1 0:2 / / rw - tmpfs t rw\n\nshort line\n";
-        assert_eq!(parse(text), [PathBuf::from("/"), PathBuf::from("/mnt/a b\\c")]);
+        assert_eq!(
+            parse(text),
+            [PathBuf::from("/"), PathBuf::from("/mnt/a b\\c")]
+        );
     }
 
     #[test]

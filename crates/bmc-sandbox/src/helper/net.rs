@@ -16,12 +16,20 @@ pub(crate) fn host_first_free_port() -> Option<String> {
     if rustix::process::geteuid().is_root() {
         return Some("0".to_owned());
     }
-    fs::read_to_string(FIRST_FREE_PORT).ok().map(|text| text.trim().to_owned())
+    fs::read_to_string(FIRST_FREE_PORT)
+        .ok()
+        .map(|text| text.trim().to_owned())
 }
 
 /// Switches on `lo` and opens the ports that are open outside.
 pub(crate) fn raise(first_free_port: Option<&str>) -> Result<(), Failure> {
-    let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None).at(Stage::Loopback)?;
+    let socket = socket_with(
+        AddressFamily::INET,
+        SocketType::DGRAM,
+        SocketFlags::CLOEXEC,
+        None,
+    )
+    .at(Stage::Loopback)?;
     sys::raise_loopback(socket.as_fd()).at(Stage::Loopback)?;
     if let Some(port) = first_free_port {
         // Only a convenience: where the setting does not exist or is read-only, low ports stay closed.

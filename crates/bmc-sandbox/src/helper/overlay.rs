@@ -5,7 +5,9 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, Gid, Mode, OFlags, Timespec, Timestamps, Uid, fstat, mkdirat, open};
+use rustix::fs::{
+    AtFlags, CWD, Gid, Mode, OFlags, Timespec, Timestamps, Uid, fstat, mkdirat, open,
+};
 use rustix::mount::{MountFlags, mount};
 
 use super::view::by_descriptor;
@@ -37,18 +39,29 @@ pub(crate) fn prepare(store: &Path, index: usize, model: BorrowedFd<'_>) -> io::
     make_directory(&work, 0o755)?;
     let upper = directory(&upper)?;
     imitate(upper.as_fd(), model)?;
-    Ok(Writable { upper, work: directory(&work)? })
+    Ok(Writable {
+        upper,
+        work: directory(&work)?,
+    })
 }
 
 fn directory(path: &Path) -> io::Result<OwnedFd> {
-    Ok(open(path, OFlags::DIRECTORY | OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?)
+    Ok(open(
+        path,
+        OFlags::DIRECTORY | OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC,
+        Mode::empty(),
+    )?)
 }
 
 /// Gives a directory the owner, permissions and times of another.
 pub(crate) fn imitate(directory: BorrowedFd<'_>, model: BorrowedFd<'_>) -> io::Result<()> {
     let stat = fstat(model)?;
     // An ordinary user cannot give files away; the directory is then its own, as its new files would be.
-    let _ = rustix::fs::fchown(directory, Some(Uid::from_raw(stat.st_uid)), Some(Gid::from_raw(stat.st_gid)));
+    let _ = rustix::fs::fchown(
+        directory,
+        Some(Uid::from_raw(stat.st_uid)),
+        Some(Gid::from_raw(stat.st_gid)),
+    );
     rustix::fs::fchmod(directory, Mode::from_raw_mode(stat.st_mode))?;
     rustix::fs::futimens(directory, &times(&stat))?;
     Ok(())
@@ -57,14 +70,27 @@ pub(crate) fn imitate(directory: BorrowedFd<'_>, model: BorrowedFd<'_>) -> io::R
 /// The access and modification times of a file.
 pub(crate) fn times(stat: &rustix::fs::Stat) -> Timestamps {
     Timestamps {
-        last_access: Timespec { tv_sec: stat.st_atime, tv_nsec: stat.st_atime_nsec as _ },
-        last_modification: Timespec { tv_sec: stat.st_mtime, tv_nsec: stat.st_mtime_nsec as _ },
+        last_access: Timespec {
+            tv_sec: stat.st_atime,
+            tv_nsec: stat.st_atime_nsec as _,
+        },
+        last_modification: Timespec {
+            tv_sec: stat.st_mtime,
+            tv_nsec: stat.st_mtime_nsec as _,
+        },
     }
 }
 
 /// Mounts an overlay of `lowers`, topmost first, on the directory `target`.
-pub(crate) fn mount_on(target: BorrowedFd<'_>, writable: &Writable, lowers: &[OwnedFd]) -> io::Result<()> {
-    let lowers: Vec<String> = lowers.iter().map(|lower| by_descriptor(lower.as_fd())).collect();
+pub(crate) fn mount_on(
+    target: BorrowedFd<'_>,
+    writable: &Writable,
+    lowers: &[OwnedFd],
+) -> io::Result<()> {
+    let lowers: Vec<String> = lowers
+        .iter()
+        .map(|lower| by_descriptor(lower.as_fd()))
+        .collect();
     // `userxattr` is what a user namespace may use; `volatile` leaves out the syncing of memory to itself.
     let options = CString::new(format!(
         "lowerdir={},upperdir={},workdir={},userxattr,volatile",
@@ -72,7 +98,13 @@ pub(crate) fn mount_on(target: BorrowedFd<'_>, writable: &Writable, lowers: &[Ow
         by_descriptor(writable.upper.as_fd()),
         by_descriptor(writable.work.as_fd()),
     ))?;
-    mount("overlay", by_descriptor(target), "overlay", MountFlags::NOSUID | MountFlags::NODEV, Some(options.as_c_str()))?;
+    mount(
+        "overlay",
+        by_descriptor(target),
+        "overlay",
+        MountFlags::NOSUID | MountFlags::NODEV,
+        Some(options.as_c_str()),
+    )?;
     Ok(())
 }
 

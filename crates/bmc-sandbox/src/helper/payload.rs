@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, AsRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 
 use rustix::fs::{Mode, OFlags, open};
-use rustix::process::{Resource, Rlimit};
+use rustix::process::{Resource, Rlimit, Signal};
 
 use super::caps;
 use super::stage::{At, Failure, Stage};
@@ -31,8 +31,14 @@ impl Ready {
         let mut distinct = numbers.clone();
         distinct.sort_unstable();
         distinct.dedup();
-        if distinct.len() != numbers.len() || distinct.first() != Some(&1) || attached.len() != numbers.len() {
-            return Err(Failure::new(Stage::Program, io::Error::from(io::ErrorKind::InvalidInput)));
+        if distinct.len() != numbers.len()
+            || distinct.first() != Some(&1)
+            || attached.len() != numbers.len()
+        {
+            return Err(Failure::new(
+                Stage::Program,
+                io::Error::from(io::ErrorKind::InvalidInput),
+            ));
         }
         let string = |bytes: Vec<u8>| CString::new(bytes).at(Stage::Program);
         let program = string(payload.program.clone().into_bytes())?;
@@ -45,12 +51,23 @@ impl Ready {
             environment.push(string([name.into_bytes(), value.into_bytes()].join(&b'='))?);
         }
         let descriptors = attached.into_iter().zip(numbers).collect();
-        Ok(Self { program, arguments, environment, cwd: payload.cwd.into_path(), nice: payload.nice, descriptors })
+        Ok(Self {
+            program,
+            arguments,
+            environment,
+            cwd: payload.cwd.into_path(),
+            nice: payload.nice,
+            descriptors,
+        })
     }
 
     /// Moves a descriptor to a number that the payload does not want for another one.
     pub(crate) fn apart(&self, mut descriptor: OwnedFd) -> io::Result<OwnedFd> {
-        while descriptor.as_raw_fd() == 0 || self.descriptors.iter().any(|(_, number)| *number == descriptor.as_raw_fd())
+        while descriptor.as_raw_fd() == 0
+            || self
+                .descriptors
+                .iter()
+                .any(|(_, number)| *number == descriptor.as_raw_fd())
         {
             let copy = rustix::io::fcntl_dupfd_cloexec(&descriptor, 3)?;
             // Not closed: the number would be found free again, and what is put there later must not be closed either.
@@ -71,7 +88,11 @@ pub(crate) fn become_payload(ready: &Ready, confined: bool) -> Failure {
     match prepare(ready, confined) {
         Ok(()) => {
             let error = sys::execute(&ready.program, &ready.arguments, &ready.environment);
-            Failure { stage: Stage::Program, about: Some(ready.program_path().to_owned()), source: error }
+            Failure {
+                stage: Stage::Program,
+                about: Some(ready.program_path().to_owned()),
+                source: error,
+            }
         }
         Err(failure) => failure,
     }
@@ -91,9 +112,14 @@ fn prepare(ready: &Ready, confined: bool) -> Result<(), Failure> {
     if ready.nice != 0 {
         rustix::process::nice(ready.nice).at(Stage::Program)?;
     }
-    let none = Rlimit { current: Some(0), maximum: Some(0) };
+    let none = Rlimit {
+        current: Some(0),
+        maximum: Some(0),
+    };
     rustix::process::setrlimit(Resource::Core, none).at(Stage::Program)?;
     rustix::process::setsid().at(Stage::Program)?;
+    // Where no namespace ends with the init, this is the last resort for its end without a chance to clear up.
+    rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).at(Stage::Program)?;
     restrict(confined)?;
     rustix::process::chdir(&ready.cwd).at_path(Stage::Program, &ready.cwd)?;
     place_descriptors(ready).at(Stage::Program)?;
@@ -105,7 +131,11 @@ fn prepare(ready: &Ready, confined: bool) -> Result<(), Failure> {
 /// Gives each descriptor its number. Everything else is closed by the execution of the program.
 fn place_descriptors(ready: &Ready) -> io::Result<()> {
     // First away from all wanted numbers, so that no source is overwritten before it is used.
-    let null = ready.apart(open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?)?;
+    let null = ready.apart(open(
+        "/dev/null",
+        OFlags::RDONLY | OFlags::CLOEXEC,
+        Mode::empty(),
+    )?)?;
     let mut sources = vec![(null, 0)];
     for (source, number) in &ready.descriptors {
         sources.push((ready.apart(source.try_clone()?)?, *number));

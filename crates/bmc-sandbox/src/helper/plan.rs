@@ -18,7 +18,11 @@ use crate::wire::Order;
 pub(crate) const LARGEST_COPIED_FILE: u64 = 1 << 20;
 
 /// Parts of `/run` that hold programs and libraries rather than state (NixOS).
-const PROGRAMS_IN_RUN: [&str; 3] = ["/run/current-system", "/run/booted-system", "/run/opengl-driver"];
+const PROGRAMS_IN_RUN: [&str; 3] = [
+    "/run/current-system",
+    "/run/booted-system",
+    "/run/opengl-driver",
+];
 
 /// What happens at a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -81,8 +85,15 @@ impl Plan {
     pub(crate) fn mount_points_below(&self, fresh: &Path) -> Vec<PathBuf> {
         let mut points = Vec::new();
         for action in &self.actions {
-            let Ok(inside) = action.path.strip_prefix(fresh) else { continue };
-            points.extend(inside.ancestors().filter(|path| !path.as_os_str().is_empty()).map(Path::to_owned));
+            let Ok(inside) = action.path.strip_prefix(fresh) else {
+                continue;
+            };
+            points.extend(
+                inside
+                    .ancestors()
+                    .filter(|path| !path.as_os_str().is_empty())
+                    .map(Path::to_owned),
+            );
         }
         points.sort();
         points.dedup();
@@ -105,7 +116,11 @@ pub(crate) fn resolve(order: &Order) -> Result<Plan, Failure> {
     let mounts = mountinfo::mount_points().at(Stage::Request)?;
     let full = order.isolation == Isolation::Full;
 
-    let mut draft = Draft { actions: Vec::new(), mounts, project: project.clone() };
+    let mut draft = Draft {
+        actions: Vec::new(),
+        mounts,
+        project: project.clone(),
+    };
     draft.caught(&project, Place::Project);
     if let Some(home) = &home {
         draft.caught(home, Place::Home);
@@ -113,7 +128,11 @@ pub(crate) fn resolve(order: &Order) -> Result<Plan, Failure> {
     if full {
         draft.replaced();
         draft.submounts();
-        let mut exposed: Vec<PathBuf> = order.expose.iter().map(|path| path.clone().into_path()).collect();
+        let mut exposed: Vec<PathBuf> = order
+            .expose
+            .iter()
+            .map(|path| path.clone().into_path())
+            .collect();
         exposed.extend(PROGRAMS_IN_RUN.iter().map(PathBuf::from));
         if order.network == Network::Host {
             exposed.push(PathBuf::from("/etc/resolv.conf"));
@@ -121,8 +140,16 @@ pub(crate) fn resolve(order: &Order) -> Result<Plan, Failure> {
         for path in &exposed {
             draft.exposed(path);
         }
-        let cwd = order.payload.as_ref().map(|payload| payload.cwd.clone().into_path());
-        for path in exposed.iter().chain([&given_project]).chain(&given_home).chain(&cwd) {
+        let cwd = order
+            .payload
+            .as_ref()
+            .map(|payload| payload.cwd.clone().into_path());
+        for path in exposed
+            .iter()
+            .chain([&given_project])
+            .chain(&given_home)
+            .chain(&cwd)
+        {
             draft.linked(path);
         }
     } else {
@@ -132,7 +159,14 @@ pub(crate) fn resolve(order: &Order) -> Result<Plan, Failure> {
         let path = path.clone().into_path();
         let resolved = fs::canonicalize(&path).at_path(Stage::Request, &path)?;
         let directory = resolved.is_dir();
-        draft.add(resolved, What::Bind { writable: true, directory }, None);
+        draft.add(
+            resolved,
+            What::Bind {
+                writable: true,
+                directory,
+            },
+            None,
+        );
     }
     let mut masks: Vec<(PathBuf, bool)> = order
         .masks
@@ -178,21 +212,38 @@ impl Draft {
             // The kernel allows no overlay over a directory with a mount of the host somewhere below it.
             self.split(path, path, place);
         } else {
-            self.add(path.to_owned(), What::Overlay { optional: false }, Some((place, PathBuf::new())));
+            self.add(
+                path.to_owned(),
+                What::Overlay { optional: false },
+                Some((place, PathBuf::new())),
+            );
         }
     }
 
     fn mount_below(&self, path: &Path) -> bool {
-        self.mounts.iter().any(|mount| mount != path && mount.starts_with(path))
+        self.mounts
+            .iter()
+            .any(|mount| mount != path && mount.starts_with(path))
     }
 
     /// Rebuilds a directory from overlays on those of its parts that have no mounts below.
     fn split(&mut self, root: &Path, path: &Path, place: Place) {
-        let inside = |path: &Path| Some((place, path.strip_prefix(root).map(Path::to_owned).unwrap_or_default()));
+        let inside = |path: &Path| {
+            Some((
+                place,
+                path.strip_prefix(root)
+                    .map(Path::to_owned)
+                    .unwrap_or_default(),
+            ))
+        };
         self.add(path.to_owned(), What::Skeleton, inside(path));
-        let Ok(entries) = fs::read_dir(path) else { return };
+        let Ok(entries) = fs::read_dir(path) else {
+            return;
+        };
         for entry in entries.flatten() {
-            let (path, Ok(kind)) = (entry.path(), entry.file_type()) else { continue };
+            let (path, Ok(kind)) = (entry.path(), entry.file_type()) else {
+                continue;
+            };
             if path == self.project || self.mounts.contains(&path) {
                 // The project has its own action; other mounts are added by `submounts`.
             } else if kind.is_dir() && self.mount_below(&path) {
@@ -200,8 +251,19 @@ impl Draft {
             } else if kind.is_dir() {
                 let place = inside(&path);
                 self.add(path, What::Overlay { optional: true }, place);
-            } else if kind.is_file() && entry.metadata().is_ok_and(|data| data.len() > LARGEST_COPIED_FILE) {
-                self.add(path, What::Bind { writable: false, directory: false }, None);
+            } else if kind.is_file()
+                && entry
+                    .metadata()
+                    .is_ok_and(|data| data.len() > LARGEST_COPIED_FILE)
+            {
+                self.add(
+                    path,
+                    What::Bind {
+                        writable: false,
+                        directory: false,
+                    },
+                    None,
+                );
             }
         }
     }
@@ -213,19 +275,32 @@ impl Draft {
             ("/var/tmp", 0o1777, Some(Place::VarTmp)),
             ("/run", 0o755, None),
         ] {
-            let Ok(path) = fs::canonicalize(path) else { continue };
+            let Ok(path) = fs::canonicalize(path) else {
+                continue;
+            };
             if path.is_dir() && !self.actions.iter().any(|action| action.path == path) {
-                self.add(path, What::Fresh { mode }, place.map(|place| (place, PathBuf::new())));
+                self.add(
+                    path,
+                    What::Fresh { mode },
+                    place.map(|place| (place, PathBuf::new())),
+                );
             }
         }
         self.add(PathBuf::from("/dev"), What::Devices, None);
-        self.add(PathBuf::from("/dev/shm"), What::Fresh { mode: 0o1777 }, Some((Place::Shm, PathBuf::new())));
+        self.add(
+            PathBuf::from("/dev/shm"),
+            What::Fresh { mode: 0o1777 },
+            Some((Place::Shm, PathBuf::new())),
+        );
         self.add(PathBuf::from("/proc"), What::Processes, None);
     }
 
     /// The action whose files are seen at a path.
     fn cover(&self, path: &Path) -> Option<&Action> {
-        self.actions.iter().filter(|action| path.starts_with(&action.path)).max_by_key(|action| depth(&action.path))
+        self.actions
+            .iter()
+            .filter(|action| path.starts_with(&action.path))
+            .max_by_key(|action| depth(&action.path))
     }
 
     /// Keeps the host's mounts below caught directories visible.
@@ -250,26 +325,42 @@ impl Draft {
     }
 
     fn hidden(&self, path: &Path) -> bool {
-        self.cover(path).is_some_and(|action| matches!(action.what, What::Fresh { .. } | What::Devices))
+        self.cover(path)
+            .is_some_and(|action| matches!(action.what, What::Fresh { .. } | What::Devices))
     }
 
     fn exposed(&mut self, path: &Path) {
-        let Ok(resolved) = fs::canonicalize(path) else { return };
+        let Ok(resolved) = fs::canonicalize(path) else {
+            return;
+        };
         let replaced_itself = self.actions.iter().any(|action| action.path == resolved);
         if self.hidden(&resolved) && !replaced_itself {
             let directory = resolved.is_dir();
-            self.add(resolved, What::Bind { writable: false, directory }, None);
+            self.add(
+                resolved,
+                What::Bind {
+                    writable: false,
+                    directory,
+                },
+                None,
+            );
         }
     }
 
     /// Recreates a path that reaches its target through a link in a replaced directory.
     fn linked(&mut self, path: &Path) {
-        let (Ok(target), true) = (fs::canonicalize(path), path.is_absolute()) else { return };
-        let plain = !path.components().any(|part| matches!(part, std::path::Component::ParentDir));
+        let (Ok(target), true) = (fs::canonicalize(path), path.is_absolute()) else {
+            return;
+        };
+        let plain = !path
+            .components()
+            .any(|part| matches!(part, std::path::Component::ParentDir));
         let already = self.actions.iter().any(|action| action.path == path);
         if plain && target != path && self.hidden(path) && !already {
             // The directory above the link may itself be a link to somewhere that is not replaced.
-            let above = path.parent().and_then(|parent| fs::canonicalize(parent).ok());
+            let above = path
+                .parent()
+                .and_then(|parent| fs::canonicalize(parent).ok());
             if above.is_some_and(|above| self.hidden(&above.join("x"))) {
                 self.add(path.to_owned(), What::Link { target }, None);
             }

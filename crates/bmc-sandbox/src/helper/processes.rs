@@ -19,7 +19,9 @@ struct Entry {
 }
 
 fn all() -> Vec<Entry> {
-    let Ok(directory) = fs::read_dir("/proc") else { return Vec::new() };
+    let Ok(directory) = fs::read_dir("/proc") else {
+        return Vec::new();
+    };
     directory
         .flatten()
         .filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok())
@@ -35,7 +37,12 @@ fn parse(pid: i32, stat: &[u8]) -> Option<Entry> {
     let mut fields = stat.get(end + 1..)?.split_whitespace();
     let state = fields.next()?;
     let parent = fields.next()?.parse().ok()?;
-    Some(Entry { pid, parent, name, dead: matches!(state, "Z" | "X" | "x") })
+    Some(Entry {
+        pid,
+        parent,
+        name,
+        dead: matches!(state, "Z" | "X" | "x"),
+    })
 }
 
 /// Those processes of which `root` is an ancestor, and not through one of `except`.
@@ -78,7 +85,12 @@ fn left(entries: Vec<Entry>, payload: Option<i32>) -> Vec<LeftProcess> {
     let mut left: Vec<LeftProcess> = entries
         .into_iter()
         .filter(|entry| !entry.dead && Some(entry.pid) != payload)
-        .filter_map(|entry| Some(LeftProcess { pid: u32::try_from(entry.pid).ok()?, name: entry.name }))
+        .filter_map(|entry| {
+            Some(LeftProcess {
+                pid: u32::try_from(entry.pid).ok()?,
+                name: entry.name,
+            })
+        })
         .collect();
     left.sort();
     left
@@ -131,13 +143,26 @@ mod tests {
     use super::*;
 
     fn entry(pid: i32, parent: i32) -> Entry {
-        Entry { pid, parent, name: format!("p{pid}"), dead: false }
+        Entry {
+            pid,
+            parent,
+            name: format!("p{pid}"),
+            dead: false,
+        }
     }
 
     #[test]
     fn names_with_parentheses_and_spaces_are_read() {
         let found = parse(7, b"7 (a) b) (c) S 3 7 7 0 -1").unwrap();
-        assert_eq!(found, Entry { pid: 7, parent: 3, name: "a) b) (c".to_owned(), dead: false });
+        assert_eq!(
+            found,
+            Entry {
+                pid: 7,
+                parent: 3,
+                name: "a) b) (c".to_owned(),
+                dead: false
+            }
+        );
         assert!(parse(7, b"7 (a) Z 3").unwrap().dead);
         assert_eq!(parse(7, b"7 a S 3"), None);
         assert_eq!(parse(7, b")("), None);
@@ -146,7 +171,13 @@ mod tests {
 
     #[test]
     fn descendants_leave_out_excluded_trees_and_strangers() {
-        let entries = [entry(2, 1), entry(3, 2), entry(4, 1), entry(5, 4), entry(9, 8)];
+        let entries = [
+            entry(2, 1),
+            entry(3, 2),
+            entry(4, 1),
+            entry(5, 4),
+            entry(9, 8),
+        ];
         let pids = |found: Vec<Entry>| {
             let mut pids: Vec<i32> = found.iter().map(|entry| entry.pid).collect();
             pids.sort_unstable();

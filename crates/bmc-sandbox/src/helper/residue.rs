@@ -36,10 +36,17 @@ pub(crate) struct Layer {
 pub(crate) fn layers(plan: &Plan, store: Store) -> Vec<Layer> {
     let mut layers = Vec::new();
     for (index, action) in plan.actions.iter().enumerate() {
-        let Some((place, prefix)) = &action.place else { continue };
-        let upper = open_directory(rustix::fs::CWD, overlay::upper_path(store.own.as_ref(), index).as_os_str());
+        let Some((place, prefix)) = &action.place else {
+            continue;
+        };
+        let upper = open_directory(
+            rustix::fs::CWD,
+            overlay::upper_path(store.own.as_ref(), index).as_os_str(),
+        );
         // An optional overlay that could not be mounted has no upper directory and was read-only.
-        let (Ok(upper), Ok(lowers)) = (upper, store.lowers(index, action)) else { continue };
+        let (Ok(upper), Ok(lowers)) = (upper, store.lowers(index, action)) else {
+            continue;
+        };
         layers.push(Layer {
             place: *place,
             prefix: prefix.clone(),
@@ -54,7 +61,10 @@ pub(crate) fn layers(plan: &Plan, store: Store) -> Vec<Layer> {
 
 /// What differs, sorted, and whether there was more than fits in the list.
 pub(crate) fn changes(layers: &[Layer]) -> (Vec<LeftFile>, bool) {
-    let mut walk = Walk { found: Vec::new(), truncated: false };
+    let mut walk = Walk {
+        found: Vec::new(),
+        truncated: false,
+    };
     for layer in layers {
         let lowers: Vec<BorrowedFd<'_>> = layer.lowers.iter().map(AsFd::as_fd).collect();
         walk.directory(layer, layer.upper.as_fd(), &lowers, Path::new(""), 0);
@@ -74,22 +84,37 @@ struct Walk {
 impl Walk {
     fn add(&mut self, layer: &Layer, path: &Path, change: Change) {
         if self.found.len() < MOST_FILES {
-            self.found.push(LeftFile { place: layer.place, path: layer.prefix.join(path), change });
+            self.found.push(LeftFile {
+                place: layer.place,
+                path: layer.prefix.join(path),
+                change,
+            });
         } else {
             self.truncated = true;
         }
     }
 
     /// `lowers` are the same directory in the layers below, topmost first; none when it did not exist there.
-    fn directory(&mut self, layer: &Layer, upper: BorrowedFd<'_>, lowers: &[BorrowedFd<'_>], path: &Path, depth: usize) {
-        let Ok(entries) = Dir::read_from(upper) else { return };
+    fn directory(
+        &mut self,
+        layer: &Layer,
+        upper: BorrowedFd<'_>,
+        lowers: &[BorrowedFd<'_>],
+        path: &Path,
+        depth: usize,
+    ) {
+        let Ok(entries) = Dir::read_from(upper) else {
+            return;
+        };
         for entry in entries.flatten() {
             let name = OsStr::from_bytes(entry.file_name().to_bytes());
             if self.truncated || name == "." || name == ".." {
                 continue;
             }
             let path = path.join(name);
-            let Ok(stat) = statat(upper, name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
+            let Ok(stat) = statat(upper, name, AtFlags::SYMLINK_NOFOLLOW) else {
+                continue;
+            };
             let before = seen_in(lowers, name);
             let ours = layer.ours.binary_search(&path).is_ok();
             if is_whiteout(&stat) {
@@ -128,21 +153,35 @@ impl Walk {
         path: &Path,
         depth: usize,
     ) {
-        let Ok(inner) = open_directory(upper, name) else { return };
-        let below: Vec<OwnedFd> = if opaque(inner.as_fd()) { Vec::new() } else { directories_in(lowers, name) };
+        let Ok(inner) = open_directory(upper, name) else {
+            return;
+        };
+        let below: Vec<OwnedFd> = if opaque(inner.as_fd()) {
+            Vec::new()
+        } else {
+            directories_in(lowers, name)
+        };
         let below: Vec<BorrowedFd<'_>> = below.iter().map(AsFd::as_fd).collect();
         self.directory(layer, inner.as_fd(), &below, path, depth + 1);
     }
 
     /// Reports what the host has and a filled copy has not (any more).
     fn missing(&mut self, layer: &Layer) {
-        let Some(lower) = layer.lowers.first() else { return };
-        let Ok(entries) = fs::read_dir(super::view::by_descriptor(lower.as_fd())) else { return };
+        let Some(lower) = layer.lowers.first() else {
+            return;
+        };
+        let Ok(entries) = fs::read_dir(super::view::by_descriptor(lower.as_fd())) else {
+            return;
+        };
         for entry in entries.flatten() {
-            let copied = entry.file_type().is_ok_and(|kind| kind.is_symlink() || kind.is_file());
-            let readable = entry.file_type().is_ok_and(|kind| kind.is_symlink()) || fs::File::open(entry.path()).is_ok();
+            let copied = entry
+                .file_type()
+                .is_ok_and(|kind| kind.is_symlink() || kind.is_file());
+            let readable = entry.file_type().is_ok_and(|kind| kind.is_symlink())
+                || fs::File::open(entry.path()).is_ok();
             let name = entry.file_name();
-            if copied && readable && statat(&layer.upper, &name, AtFlags::SYMLINK_NOFOLLOW).is_err() {
+            if copied && readable && statat(&layer.upper, &name, AtFlags::SYMLINK_NOFOLLOW).is_err()
+            {
                 self.add(layer, Path::new(&name), Change::Deleted);
             }
         }
@@ -161,7 +200,9 @@ fn open_place(at: BorrowedFd<'_>, name: &OsStr) -> io::Result<OwnedFd> {
 
 /// What a name meant before the world wrote: the topmost layer that knows it decides.
 fn seen_in(lowers: &[BorrowedFd<'_>], name: &OsStr) -> Option<Stat> {
-    let stat = lowers.iter().find_map(|lower| statat(*lower, name, AtFlags::SYMLINK_NOFOLLOW).ok())?;
+    let stat = lowers
+        .iter()
+        .find_map(|lower| statat(*lower, name, AtFlags::SYMLINK_NOFOLLOW).ok())?;
     (!is_whiteout(&stat)).then_some(stat)
 }
 
@@ -169,8 +210,12 @@ fn seen_in(lowers: &[BorrowedFd<'_>], name: &OsStr) -> Option<Stat> {
 fn directories_in(lowers: &[BorrowedFd<'_>], name: &OsStr) -> Vec<OwnedFd> {
     let mut found = Vec::new();
     for lower in lowers {
-        let Ok(stat) = statat(*lower, name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
-        let (true, Ok(directory)) = (is_directory(&stat), open_place(*lower, name)) else { break };
+        let Ok(stat) = statat(*lower, name, AtFlags::SYMLINK_NOFOLLOW) else {
+            continue;
+        };
+        let (true, Ok(directory)) = (is_directory(&stat), open_place(*lower, name)) else {
+            break;
+        };
         let last = is_opaque(*lower, name);
         found.push(directory);
         if last {
@@ -201,6 +246,15 @@ fn opaque(directory: BorrowedFd<'_>) -> bool {
 
 /// A file that was only opened for writing is copied up by the overlay, but has not changed.
 fn same(before: &Stat, after: &Stat) -> bool {
-    let facts = |stat: &Stat| (stat.st_mode, stat.st_uid, stat.st_gid, stat.st_size, stat.st_mtime, stat.st_mtime_nsec);
+    let facts = |stat: &Stat| {
+        (
+            stat.st_mode,
+            stat.st_uid,
+            stat.st_gid,
+            stat.st_size,
+            stat.st_mtime,
+            stat.st_mtime_nsec,
+        )
+    };
     facts(before) == facts(after)
 }

@@ -94,7 +94,11 @@ pub(crate) fn add_done_mask(mask: u32) {
 /// The names of the stages that worked.
 pub(crate) fn done_names() -> Vec<String> {
     let mask = done_mask();
-    Stage::ALL.iter().filter(|stage| mask & (1 << **stage as u32) != 0).map(|stage| stage.name().to_owned()).collect()
+    Stage::ALL
+        .iter()
+        .filter(|stage| mask & (1 << **stage as u32) != 0)
+        .map(|stage| stage.name().to_owned())
+        .collect()
 }
 
 /// A stage that did not work.
@@ -107,7 +111,11 @@ pub(crate) struct Failure {
 
 impl Failure {
     pub(crate) fn new(stage: Stage, source: impl Into<io::Error>) -> Self {
-        Self { stage, about: None, source: source.into() }
+        Self {
+            stage,
+            about: None,
+            source: source.into(),
+        }
     }
 }
 
@@ -133,6 +141,10 @@ impl<T, E: Into<io::Error>> At<T> for Result<T, E> {
     }
 
     fn at_path(self, stage: Stage, path: &Path) -> Result<T, Failure> {
-        self.map_err(|error| Failure { stage, about: Some(path.to_owned()), source: error.into() })
+        self.map_err(|error| Failure {
+            stage,
+            about: Some(path.to_owned()),
+            source: error.into(),
+        })
     }
 }

@@ -8,7 +8,9 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, mkdirat, mknodat, open, openat2, symlinkat};
+use rustix::fs::{
+    AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, mkdirat, mknodat, open, openat2, symlinkat,
+};
 use rustix::mount::{
     MountAttrFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags, move_mount, open_tree, unmount,
 };
@@ -41,8 +43,14 @@ impl Store {
             // In a child world the fresh directory of the world below is all there is.
             What::Fresh { .. } => {}
             What::Skeleton if self.below.is_some() => {}
-            What::Skeleton | What::Overlay { .. } => lowers.push(open_path(&on_host(&action.path))?),
-            What::Submount | What::Devices | What::Processes | What::Bind { .. } | What::Link { .. } => {}
+            What::Skeleton | What::Overlay { .. } => {
+                lowers.push(open_path(&on_host(&action.path))?)
+            }
+            What::Submount
+            | What::Devices
+            | What::Processes
+            | What::Bind { .. }
+            | What::Link { .. } => {}
         }
         Ok(lowers)
     }
@@ -57,8 +65,15 @@ impl View {
     /// Opens a path of the view, through mounts and never through links.
     pub(crate) fn open(&self, path: &Path) -> io::Result<OwnedFd> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS | ResolveFlags::BENEATH;
-        Ok(openat2(&self.root, relative(path), flags, Mode::empty(), resolve)?)
+        let resolve =
+            ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS | ResolveFlags::BENEATH;
+        Ok(openat2(
+            &self.root,
+            relative(path),
+            flags,
+            Mode::empty(),
+            resolve,
+        )?)
     }
 
     /// Makes the view the root directory. Afterwards nothing else can be reached by path.
@@ -85,7 +100,13 @@ impl View {
             mkdirat(&parent, name, Mode::from_raw_mode(0o755))?;
             rustix::fs::chmodat(&parent, name, Mode::from_raw_mode(0o755), AtFlags::empty())?;
         } else {
-            mknodat(&parent, name, FileType::RegularFile, Mode::from_raw_mode(0o644), 0)?;
+            mknodat(
+                &parent,
+                name,
+                FileType::RegularFile,
+                Mode::from_raw_mode(0o644),
+                0,
+            )?;
         }
         self.open(path)
     }
@@ -94,7 +115,11 @@ impl View {
 /// A path inside the view as one that is relative to its root.
 fn relative(path: &Path) -> PathBuf {
     let relative: PathBuf = path.components().skip(1).collect();
-    if relative.as_os_str().is_empty() { PathBuf::from(".") } else { relative }
+    if relative.as_os_str().is_empty() {
+        PathBuf::from(".")
+    } else {
+        relative
+    }
 }
 
 /// Where the builder finds a path of the host.
@@ -109,15 +134,29 @@ pub(crate) fn by_descriptor(descriptor: BorrowedFd<'_>) -> String {
 
 /// Opens a path for use as a place, not for reading.
 pub(crate) fn open_path(path: &Path) -> io::Result<OwnedFd> {
-    Ok(open(path, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?)
+    Ok(open(
+        path,
+        OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC,
+        Mode::empty(),
+    )?)
 }
 
 /// Makes a detached copy of a mount with more restrictions; an empty `path` means `from` itself.
-pub(crate) fn clone_mount(from: impl AsFd, path: &str, recursive: bool, more: MountAttrFlags) -> io::Result<OwnedFd> {
+pub(crate) fn clone_mount(
+    from: impl AsFd,
+    path: &str,
+    recursive: bool,
+    more: MountAttrFlags,
+) -> io::Result<OwnedFd> {
     clone_mount_at(from, path.as_ref(), recursive, more)
 }
 
-fn clone_mount_at(from: impl AsFd, path: &Path, recursive: bool, more: MountAttrFlags) -> io::Result<OwnedFd> {
+fn clone_mount_at(
+    from: impl AsFd,
+    path: &Path,
+    recursive: bool,
+    more: MountAttrFlags,
+) -> io::Result<OwnedFd> {
     let mut flags = OpenTreeFlags::OPEN_TREE_CLONE
         | OpenTreeFlags::OPEN_TREE_CLOEXEC
         | OpenTreeFlags::AT_EMPTY_PATH
@@ -149,7 +188,9 @@ pub(crate) fn build(plan: &Plan, store: Store, probing: bool) -> Result<View, Fa
     let host = clone_mount(CWD, HOST, true, restrictions).at(Stage::HostView)?;
     let place = open_path(VIEW.as_ref()).at(Stage::HostView)?;
     attach(host.as_fd(), place.as_fd()).at(Stage::HostView)?;
-    let view = View { root: open_path(VIEW.as_ref()).at(Stage::HostView)? };
+    let view = View {
+        root: open_path(VIEW.as_ref()).at(Stage::HostView)?,
+    };
     Stage::HostView.done();
 
     for (index, action) in plan.actions.iter().enumerate() {
@@ -184,8 +225,15 @@ fn perform(view: &View, index: usize, action: &Action, store: Store) -> Result<(
             .at_path(Stage::Overlay, path)?;
             Stage::Overlay.done();
         }
-        What::Bind { writable, directory } => {
-            let more = if *writable { MountAttrFlags::empty() } else { MountAttrFlags::MOUNT_ATTR_RDONLY };
+        What::Bind {
+            writable,
+            directory,
+        } => {
+            let more = if *writable {
+                MountAttrFlags::empty()
+            } else {
+                MountAttrFlags::MOUNT_ATTR_RDONLY
+            };
             bind(view, path, *directory, more).at_path(Stage::Exposed, path)?;
             Stage::Exposed.done();
         }
@@ -195,14 +243,21 @@ fn perform(view: &View, index: usize, action: &Action, store: Store) -> Result<(
 }
 
 fn bind(view: &View, path: &Path, directory: bool, more: MountAttrFlags) -> io::Result<()> {
-    let tree = clone_mount_at(CWD, &on_host(path), true, more | MountAttrFlags::MOUNT_ATTR_NOSUID)?;
+    let tree = clone_mount_at(
+        CWD,
+        &on_host(path),
+        true,
+        more | MountAttrFlags::MOUNT_ATTR_NOSUID,
+    )?;
     let place = view.mount_point(path, directory)?;
     attach(tree.as_fd(), place.as_fd())
 }
 
 fn caught(view: &View, index: usize, action: &Action, store: Store) -> io::Result<()> {
     let lowers = store.lowers(index, action)?;
-    let Some(top) = lowers.first() else { return Err(io::ErrorKind::NotFound.into()) };
+    let Some(top) = lowers.first() else {
+        return Err(io::ErrorKind::NotFound.into());
+    };
     let writable = overlay::prepare(store.own.as_ref(), index, top.as_fd())?;
     let place = view.mount_point(&action.path, true)?;
     overlay::mount_on(place.as_fd(), &writable, &lowers)
@@ -226,7 +281,10 @@ fn fresh(view: &View, index: usize, action: &Action, store: Store) -> io::Result
             if store.below.is_none() {
                 skeleton::fill(&on_host(&action.path), &upper)?;
             }
-            overlay::imitate(fs::File::open(&upper)?.as_fd(), open_path(&on_host(&action.path))?.as_fd())?;
+            overlay::imitate(
+                fs::File::open(&upper)?.as_fd(),
+                open_path(&on_host(&action.path))?.as_fd(),
+            )?;
         }
         What::Submount
         | What::Devices
@@ -241,7 +299,9 @@ fn fresh(view: &View, index: usize, action: &Action, store: Store) -> io::Result
 }
 
 fn link(view: &View, path: &Path, target: &Path) -> io::Result<()> {
-    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return Ok(()) };
+    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+        return Ok(());
+    };
     let parent = view.mount_point(parent, true)?;
     match symlinkat(target, &parent, name) {
         // A child world finds the link of the world below.
@@ -254,7 +314,14 @@ fn link(view: &View, path: &Path, target: &Path) -> io::Result<()> {
 fn mask(view: &View, path: &Path, directory: bool) -> io::Result<()> {
     let place = match view.open(path) {
         Ok(place) => place,
-        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => return Ok(()),
+        Err(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+            ) =>
+        {
+            return Ok(());
+        }
         Err(error) => return Err(error),
     };
     let nothing = if directory { "/empty" } else { "/nothing" };
