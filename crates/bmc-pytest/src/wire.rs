@@ -85,8 +85,8 @@ pub enum ToPlugin {
         namespaces: Vec<String>,
         /// Working directory of the child.
         cwd: String,
-        /// Capabilities (numbers) that the child keeps.
-        keep_caps: Vec<u32>,
+        /// Names of the capabilities that the child keeps, such as `chown`.
+        keep_caps: Vec<String>,
         /// Signal on which stacks are written.
         stack_signal: i32,
     },

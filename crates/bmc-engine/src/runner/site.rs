@@ -38,6 +38,6 @@ pub struct Site {
     pub continue_on_collection_errors: bool,
     /// Memory that the writes of one world may take.
     pub scratch_bytes: u64,
-    /// Capabilities that tests keep: those of root, if we are root.
-    pub keep_caps: Vec<u32>,
+    /// Names of the capabilities that tests keep: those of root over its own files and processes, if we are root.
+    pub keep_caps: Vec<String>,
 }

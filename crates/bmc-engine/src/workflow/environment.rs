@@ -29,6 +29,9 @@ const MASKED: [&str; 14] = [
     ".config/gh", ".config/hub", ".cargo/credentials.toml",
 ];
 
+/// What root may do in a world, the same in fresh processes (where the sandbox sees to it) and in forked children.
+const ROOT_CAPABILITIES: [&str; 8] = ["chown", "dac_override", "dac_read_search", "fowner", "fsetid", "kill", "setgid", "setuid"];
+
 /// Memory for what the tests of one world write. Twice this, in a world and its child, still fits a small machine;
 /// a project that writes more than a gigabyte in one run needs `--copy`.
 const SCRATCH_BYTES: u64 = 1 << 30;
@@ -121,7 +124,7 @@ pub(super) fn prepare(
         pytest_args: pytest_args(request, &root),
         continue_on_collection_errors: request.continue_on_collection_errors,
         scratch_bytes: SCRATCH_BYTES,
-        keep_caps: if rustix::process::geteuid().is_root() { (0..=7).collect() } else { Vec::new() },
+        keep_caps: if rustix::process::geteuid().is_root() { ROOT_CAPABILITIES.map(str::to_owned).to_vec() } else { Vec::new() },
     };
     let (a, b, c) = probe.version;
     let facts = EnvironmentFacts {
