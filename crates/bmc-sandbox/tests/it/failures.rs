@@ -170,3 +170,45 @@ fn the_probe_says_full_here() {
         );
     }
 }
+
+/// What the probe says in a place that a script has prepared.
+fn probe_after(preparation: &str) -> String {
+    let script = format!("{preparation}; exec \"$TOOL\" --probe");
+    let done = std::process::Command::new("unshare")
+        .args(["-Urmpf", "--mount-proc", "sh", "-ec", &script])
+        .env("TOOL", crate::support::tool())
+        .output()
+        .unwrap();
+    assert_eq!(
+        done.status.code(),
+        Some(1),
+        "{}",
+        String::from_utf8_lossy(&done.stderr)
+    );
+    String::from_utf8(done.stdout).unwrap()
+}
+
+#[test]
+fn the_probe_names_a_limit_on_namespaces() {
+    let told = probe_after("echo 0 > /proc/sys/user/max_user_namespaces");
+    assert!(
+        told.starts_with("copy\nok request\nno namespaces: "),
+        "{told}"
+    );
+    assert!(told.contains("max_user_namespaces"), "{told}");
+}
+
+#[test]
+fn the_probe_names_a_covered_process_list() {
+    let told = probe_after("mount -t tmpfs cover /proc/irq");
+    assert!(
+        told.contains("ok scratch memory\nno process list: "),
+        "{told}"
+    );
+    assert!(told.contains("parts of /proc are covered"), "{told}");
+    assert_eq!(
+        told.lines().filter(|line| line.starts_with("no ")).count(),
+        1,
+        "{told}"
+    );
+}
