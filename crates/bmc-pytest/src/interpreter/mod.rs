@@ -28,6 +28,10 @@ pub use ladder::{discover, survey};
 pub use manager::Manager;
 pub use root::find_root;
 
+pub(crate) use manager_places::normalised;
+pub(crate) use metadata::{ini_value, read_text, table_at};
+pub(crate) use root::{looks_like_a_test_file, walk};
+
 pub(crate) use manager::quote;
 
 /// What the caller saw around the process, taken once.
