@@ -129,16 +129,13 @@ pub(super) fn advise(group: &Group, errors: &[&CollectError], context: &Context)
             vec!["it reads from standard input, which is closed while tests run".to_owned()],
             vec!["move the call into a function, or below: if __name__ == \"__main__\":".to_owned()],
         ),
-        Group::OldPytest => {
-            let pytest = context.interpreter.as_ref().and_then(|interpreter| interpreter.probe.pytest.clone());
-            advice(
-                "E010",
-                format!("pytest {} is too old for this Python ({files})", pytest.unwrap_or_default()).replace("  ", " "),
-                places,
-                vec![format!("it cannot rewrite assertions for {}; every file fails in the same way", context.of_interpreter())],
-                context.add(&["pytest>=7"]),
-            )
-        }
+        Group::OldPytest => advice(
+            "E010",
+            format!("this pytest is too old for this Python ({files})"),
+            places,
+            vec![format!("it cannot rewrite assertions for {}; every file fails in the same way", context.of_interpreter())],
+            context.add(&["pytest>=7"]),
+        ),
         Group::Mark(mark) => {
             let registered = context.files.setting_line("markers", &format!("{mark}: what it means"));
             advice(
@@ -389,7 +386,13 @@ fn other(message: &str, errors: &[&CollectError], places: Vec<String>) -> Advice
                 .to_owned(),
         );
     }
-    help.push("--continue-on-collection-errors scans the other files".to_owned());
+    // Without its conftest.py no other file can be collected either.
+    if !errors
+        .iter()
+        .any(|error| error.nodeid.ends_with("conftest.py"))
+    {
+        help.push("the other files: breakmycode . --continue-on-collection-errors".to_owned());
+    }
     advice(
         "E035",
         format!("importing failed: {message} ({files})"),

@@ -80,15 +80,25 @@ pub(super) fn missing_module(
     }
     let mut help = match &declared {
         Some(declared) => install_declared(declared, context),
-        None => context.add(&[package.unwrap_or(module)]),
+        None => add_package(module, context),
     };
-    if package.is_none() && declared.is_none() {
-        why.push(format!(
-            "the package may have another name than `{module}`: look it up before installing"
-        ));
-    }
     help.push("other interpreter: breakmycode . --python path/to/python".to_owned());
     advice("E021", headline, places, why, help)
+}
+
+/// Returns the commands that add the package of a module. A name that is only guessed is said to be a guess: a package of a stranger may
+/// be waiting under it.
+pub(super) fn add_package(module: &str, context: &Context) -> Vec<String> {
+    match tables::package_of(module) {
+        Some(package) => context.add(&[package]),
+        None => {
+            let top = module.split('.').next().unwrap_or(module);
+            let command = context.manager.add(&[top], context.python());
+            vec![format!(
+                "look up which package holds `{module}`; if it has the same name: {command}"
+            )]
+        }
+    }
 }
 
 fn install_declared(declared: &Declared, context: &Context) -> Vec<String> {
@@ -173,7 +183,7 @@ fn own_module(
         vec![
             context.manager.install_project(context.python()),
             format!("or: {}", context.files.setting_line("pythonpath", path)),
-            format!("or once: breakmycode . --pythonpath {}", quote(path)),
+            format!("or once: breakmycode . -- -o pythonpath={}", quote(path)),
         ],
     )
 }
@@ -212,7 +222,7 @@ pub(super) fn wrong_name(
                 vec![
                     context.manager.install_project(context.python()),
                     format!(
-                        "or once: breakmycode . --pythonpath {}",
+                        "or once: breakmycode . -- -o pythonpath={}",
                         quote(if folder.is_empty() { "." } else { &folder })
                     ),
                 ],

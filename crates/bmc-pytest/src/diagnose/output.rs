@@ -25,7 +25,7 @@ pub fn from_output(ending: &Ending, output: &str, context: &Context) -> Vec<Advi
         .or_else(|| one(start::plugin_module(text, context)))
         .or_else(|| one(django_at_start(text, context)))
         .or_else(|| sections(text, context))
-        .or_else(|| one(refused_hook(text)))
+        .or_else(|| one(refused_hook(text, context)))
         .or_else(|| one(crash(ending, text, context)))
         .or_else(|| one(internal_error(text, context)))
         .or_else(|| one(start::nothing_there(text, context)))
@@ -83,16 +83,17 @@ fn sections(text: &str, context: &Context) -> Option<Vec<Advice>> {
 }
 
 /// A hook with arguments that this pytest does not have: a plugin or conftest.py written for another version.
-fn refused_hook(text: &str) -> Option<Advice> {
+fn refused_hook(text: &str, context: &Context) -> Option<Advice> {
     let said = rest_of_line(text, "PluginValidationError: ")?;
     let plugin = between(said, "Plugin '", "'").unwrap_or("a plugin");
+    let plugin = traceback::relative(plugin, &context.files.root().to_string_lossy());
     let hook = between(said, "for hook '", "'").unwrap_or("a hook");
     let arguments = rest_of_line(text, "Argument(s) ").map(line);
     Some(advice(
         "E036",
         format!(
             "`{}` does not fit this pytest: its hook {} has unknown arguments",
-            line(plugin),
+            line(&plugin),
             line(hook)
         ),
         Vec::new(),
@@ -107,7 +108,7 @@ fn refused_hook(text: &str) -> Option<Advice> {
 /// A signal, or an end without a word.
 fn crash(ending: &Ending, text: &str, context: &Context) -> Option<Advice> {
     let fatal = rest_of_line(text, "Fatal Python error: ");
-    let silent = text.trim().is_empty() && !matches!(ending.code, Some(0 | 5));
+    let silent = !has_ended(text) && !matches!(ending.code, Some(0 | 5));
     if ending.signal.is_none() && fatal.is_none() && !silent {
         return None;
     }
@@ -129,20 +130,22 @@ fn crash(ending: &Ending, text: &str, context: &Context) -> Option<Advice> {
             "Python ended without a word, before it could run the tests".to_owned()
         }
     };
-    let places = frame.or_else(|| {
-        ending
-            .last_file
-            .as_deref()
-            .map(|file| format!("{}   was being imported", line(file)))
-    });
+    let importing = ending.last_file.as_deref();
+    let places = match &frame {
+        Some((path, number)) => Some(format!("{path}:{number}")),
+        None => importing.map(|file| format!("{}   was being imported", line(file))),
+    };
     let why = match (ending.signal, fatal) {
         (Some(9), _) => "signal 9 mostly comes from the system when memory runs out",
-        (Some(_), _) | (None, Some(_)) => {
+        (Some(4 | 6 | 7 | 8 | 11), _) | (None, Some(_)) => {
             "a crash comes from compiled code: an extension module, or the interpreter itself"
         }
+        (Some(_), _) => "the signal was sent by another process, or a limit was reached",
         (None, None) => "a module that calls os._exit when it is imported does that",
     };
-    let file = ending.last_file.as_deref().unwrap_or(".");
+    let file = importing
+        .or(frame.as_ref().map(|(path, _)| path.as_str()))
+        .unwrap_or(".");
     let help = format!(
         "{} -X faulthandler -m pytest {}   shows it without breakmycode",
         quote(context.python()),
@@ -158,14 +161,23 @@ fn crash(ending: &Ending, text: &str, context: &Context) -> Option<Advice> {
 }
 
 /// Finds the innermost frame of the project in what faulthandler wrote.
-fn faulting_frame(text: &str, root: &str) -> Option<String> {
+fn faulting_frame(text: &str, root: &str) -> Option<(String, String)> {
     text.lines()
         .filter(|line| line.trim_start().starts_with("File \""))
         .find_map(|line| {
             let path = traceback::relative(between(line, "File \"", "\"")?, root);
             let number = between(line, ", line ", " in ")?;
-            traceback::is_own(&path).then(|| format!("{path}:{number}"))
+            traceback::is_own(&path).then(|| (path, number.to_owned()))
         })
+}
+
+/// Whether pytest wrote its last line, such as `===== 1 error in 0.10s =====`, or anything else than the first lines of a session.
+fn has_ended(text: &str) -> bool {
+    let Some((before, session)) = text.split_once(" test session starts ") else {
+        return !text.trim().is_empty();
+    };
+    let summary = |line: &str| line.starts_with("===") && line.contains(" in ");
+    before.lines().count() > 1 || session.lines().any(summary) || session.contains("INTERNALERROR>")
 }
 
 fn signal_name(signal: i32) -> &'static str {
@@ -204,7 +216,10 @@ fn too_slow(ending: &Ending, text: &str, context: &Context) -> Advice {
     advice(
         "E029",
         "pytest did not finish collecting in time".to_owned(),
-        place.into_iter().chain(frame).collect(),
+        place
+            .into_iter()
+            .chain(frame.map(|(path, number)| format!("{path}:{number}")))
+            .collect(),
         why,
         vec![format!(
             "{} -m pytest --collect-only {}   shows it without breakmycode",
@@ -301,13 +316,19 @@ fn first_failed(text: &str) -> String {
             .iter()
             .find_map(|mark| line.strip_prefix(mark).map(str::to_owned))
     };
-    let line = text
+    let summary = text
         .lines()
         .filter_map(mark)
         .find(|rest| rest.contains("::"));
-    line.map_or_else(String::new, |rest| {
-        rest.split(" - ").next().unwrap_or_default().to_owned()
-    })
+    // Skipped tests are only named in the summary of warnings, alone on a line.
+    let alone = || {
+        let found = text
+            .lines()
+            .find(|line| line.contains("::") && !line.contains(' '));
+        found.map(str::to_owned)
+    };
+    let rest = summary.or_else(alone).unwrap_or_default();
+    rest.split(" - ").next().unwrap_or_default().to_owned()
 }
 
 fn deselected(text: &str) -> u64 {

@@ -253,7 +253,7 @@ impl ProjectFiles {
                 }
             }
         }
-        let written = if key == "pythonpath" {
+        let written = if matches!(key, "pythonpath" | "testpaths" | "markers") {
             format!("[\"{value}\"]")
         } else {
             format!("\"{value}\"")
@@ -353,6 +353,9 @@ fn has_python_files(folder: &Path) -> bool {
         })
 }
 
+/// A table of lists of requirements, and the part that each of its keys is.
+type Named<'a> = (&'a [&'a str], fn(String) -> Part);
+
 fn in_pyproject(pyproject: &Table, package: &str) -> Option<Declared> {
     let list = |keys: &[&str]| {
         let (last, tables) = keys.split_last()?;
@@ -364,7 +367,7 @@ fn in_pyproject(pyproject: &Table, package: &str) -> Option<Declared> {
             part: Part::Main,
         });
     }
-    let named: [(&[&str], fn(String) -> Part); 3] = [
+    let named: [Named<'_>; 3] = [
         (&["project", "optional-dependencies"], Part::Extra),
         (&["dependency-groups"], Part::Group),
         (&["tool", "pdm", "dev-dependencies"], Part::Group),

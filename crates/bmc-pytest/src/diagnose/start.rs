@@ -135,14 +135,11 @@ pub(super) fn plugin_module(text: &str, context: &Context) -> Option<Advice> {
             };
             why.push(format!("`{module}` is the project's own, in ./{folder}"));
             vec![
-                format!("breakmycode . --pythonpath {}", quote(&folder)),
+                format!("breakmycode . -- -o pythonpath={}", quote(&folder)),
                 format!("or: {}", context.files.setting_line("pythonpath", &folder)),
             ]
         }
-        None => {
-            let top = module.split('.').next().unwrap_or(&module);
-            context.add(&[tables::package_of(&module).unwrap_or(top)])
-        }
+        None => super::imports::add_package(&module, context),
     };
     Some(advice("E021", headline, Vec::new(), why, help))
 }

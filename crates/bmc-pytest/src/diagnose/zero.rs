@@ -86,3 +86,55 @@ pub fn zero_tests(context: &Context, deselected: u64) -> Advice {
         help,
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diagnose::desk::Desk;
+
+    #[test]
+    fn an_empty_collection_says_where_it_looked_and_what_lies_nearby() {
+        let desk = Desk::new(&[
+            (
+                "pytest.ini",
+                "[pytest]\ntestpaths = tests\npython_files = spec_*.py\n",
+            ),
+            ("checks/check_shop.py", "def test_cart():\n    pass\n"),
+            ("other/test_old.py", ""),
+        ]);
+        let expected = Advice {
+            code: "E028".to_owned(),
+            headline: "pytest found no tests".to_owned(),
+            places: vec![
+                "other/test_old.py   looks like tests".to_owned(),
+                "checks/check_shop.py   looks like tests".to_owned(),
+            ],
+            why: vec![
+                "looked in tests (pytest.ini)".to_owned(),
+                "for files spec_*.py (pytest.ini)".to_owned(),
+                "with functions test* (pytest's default) or classes Test* (pytest's default)"
+                    .to_owned(),
+            ],
+            help: vec![
+                "breakmycode other".to_owned(),
+                "pytest.ini, [pytest]: testpaths = other".to_owned(),
+                "pytest.ini, [pytest]: python_files = spec_*.py check_*.py".to_owned(),
+            ],
+        };
+        assert_eq!(zero_tests(&desk.context, 0), expected);
+    }
+
+    #[test]
+    fn deselected_tests_are_not_missing_tests() {
+        let desk = Desk::new(&[(
+            "pyproject.toml",
+            "[tool.pytest.ini_options]\naddopts = '-m slow'\n",
+        )]);
+        let advice = zero_tests(&desk.context, 3);
+        assert_eq!(
+            advice.headline,
+            "no tests are left: 3 tests collected, all of them deselected"
+        );
+        assert_eq!(advice.places, ["pyproject.toml   addopts = -m slow"]);
+    }
+}
