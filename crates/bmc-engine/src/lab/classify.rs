@@ -140,6 +140,7 @@ fn judge_test(history: &History, test: u32, scan: &[&RunRecord], confirm: &[&Run
     }
     let runs = counts.passed + counts.failed;
     durations.sort_unstable();
+    failing_runs.sort_unstable();
     TestReport {
         id: id.nodeid.clone(),
         occurrence: id.occurrence,

@@ -24,7 +24,7 @@ impl End {
     /// In words.
     pub(super) fn words(self) -> String {
         match (self.code, self.signal) {
-            (_, Some(signal)) => format!("killed by signal {signal}{}", signal_name(signal)),
+            (_, Some(signal)) => format!("was killed by signal {signal}{}", signal_name(signal)),
             (Some(code), None) => format!("exited with code {code}"),
             (None, None) => "ended in an unknown way".to_owned(),
         }
