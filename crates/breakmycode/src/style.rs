@@ -108,7 +108,7 @@ impl Look {
 
     /// A node id for reading: printable, its path shortened to fit if that is possible.
     pub(crate) fn node_id(&self, id: &str, width: usize) -> String {
-        text::shorten_with(id, width, self.ellipsis())
+        if self.ascii { text::shorten_with(id, width, self.ellipsis()) } else { text::shorten_node_id(id, width) }
     }
 
     /// Text cut at the end to fit, with a mark that it was cut.

@@ -61,7 +61,6 @@ pub(crate) fn width(text: &str) -> usize {
 
 /// Shortens a node id to a width, in the middle of its path and never at the test's name or parameters.
 /// Where even that is too long, the result is wider than asked for.
-#[cfg(test)]
 pub(crate) fn shorten_node_id(id: &str, width: usize) -> String {
     shorten_with(id, width, "…")
 }
@@ -137,23 +136,40 @@ pub(crate) fn cut(text: &str, width: usize, mark: &str) -> String {
     kept
 }
 
-/// Breaks a text into lines of at most that width, at spaces. A longer word has a line of its own.
+/// Breaks a text into lines of at most that width, at spaces but not within a quantity. What cannot be broken has a line of its own.
 pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
-    let mut lines = Vec::new();
-    let mut line = String::new();
-    for word in text.split(' ') {
-        if !line.is_empty() && line.width() + 1 + word.width() > width {
-            lines.push(std::mem::take(&mut line));
+    // An indentation belongs to the first word.
+    let indent = text.len() - text.trim_start_matches(' ').len();
+    let mut pieces: Vec<String> = Vec::new();
+    for word in text[indent..].split(' ') {
+        match pieces.last_mut() {
+            Some(last) if belongs_to(word, last) => {
+                last.push(' ');
+                last.push_str(word);
+            }
+            Some(_) => pieces.push(word.to_owned()),
+            None => pieces.push(format!("{}{word}", " ".repeat(indent))),
         }
-        if !line.is_empty() {
-            line.push(' ');
-        }
-        line.push_str(word);
     }
-    if !line.is_empty() || lines.is_empty() {
-        lines.push(line);
+    let mut lines: Vec<String> = Vec::new();
+    for piece in pieces {
+        match lines.last_mut() {
+            Some(line) if line.width() + 1 + piece.width() <= width => {
+                line.push(' ');
+                line.push_str(&piece);
+            }
+            _ => lines.push(piece),
+        }
     }
     lines
+}
+
+/// Whether a word is the unit of the number before it, or the rest of that number.
+fn belongs_to(word: &str, before: &str) -> bool {
+    let bare = word.trim_end_matches(['.', ',', ';', ':', ')', '(']);
+    let unit = matches!(bare, "%" | "s" | "min" | "h" | "d");
+    let digits = bare.len() == 3 && bare.bytes().all(|b| b.is_ascii_digit());
+    before.ends_with(|c: char| c.is_ascii_digit()) && (unit || digits)
 }
 
 /// Fills a text with spaces to a width.
@@ -187,6 +203,11 @@ pub(crate) fn seconds(seconds: f64) -> String {
     } else {
         format!("{days} d {} h", hours % 24)
     }
+}
+
+/// A duration that is often far below a second: `8 ms`, `1.4 s`.
+pub(crate) fn brief_seconds(s: f64) -> String {
+    if s > 0.0 && s < 0.9995 { format!("{:.0} ms", s * 1000.0) } else { seconds(s) }
 }
 
 /// Time on a clock: `00:01:02`, hours as many as there are.

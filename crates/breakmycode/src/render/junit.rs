@@ -102,18 +102,25 @@ fn status(test: &TestReport) -> TestCaseStatus {
             status.add_reruns(ways.iter().map(|way| rerun(way, test)));
             status
         }
-        TestClass::Failing | TestClass::IsolationDependent => {
-            let (first, others) = match ways.split_first() {
-                Some((first, others)) => (Some(first), others),
-                None => (None, &[][..]),
+        TestClass::Failing => {
+            let Some((first, others)) = ways.split_first() else {
+                let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
+                status.set_message(rate_words(test));
+                return status;
             };
-            let mut status = TestCaseStatus::non_success(first.map_or(NonSuccessKind::Failure, kind));
-            status.set_message(first.map_or_else(|| rate_words(test), failure_words));
-            if let Some(first) = first {
-                status.set_type(printable(&first.kind));
-                status.set_description(description(first, test));
-            }
+            let mut status = TestCaseStatus::non_success(kind(first));
+            status.set_message(failure_words(first));
+            status.set_type(printable(&first.kind));
+            status.set_description(description(first, test));
             status.add_reruns(others.iter().map(|way| rerun(way, test)));
+            status
+        }
+        // A fault of the surroundings, whatever the test said: it passed outside the isolation.
+        TestClass::IsolationDependent => {
+            let mut status = TestCaseStatus::non_success(NonSuccessKind::Error);
+            status.set_type(test.class.as_str());
+            status.set_message(format!("fails only in isolation: {}", rate_words(test)));
+            status.set_description(ways.iter().map(|way| description(way, test)).collect::<Vec<_>>().join("\n"));
             status
         }
         TestClass::Unstable | TestClass::Unsure | TestClass::NotJudged => {
@@ -157,9 +164,16 @@ fn kind(way: &SignatureReport) -> NonSuccessKind {
 }
 
 fn description(way: &SignatureReport, test: &TestReport) -> String {
-    let place = way.location.as_ref().map(|place| format!("at {}\n", printable(place))).unwrap_or_default();
+    let mut text = lines(&way.message);
+    if !text.is_empty() {
+        text.push('\n');
+    }
+    if let Some(place) = &way.location {
+        text.push_str(&format!("at {}\n", printable(place)));
+    }
     let total: u64 = test.signatures.iter().map(|s| u64::from(s.count)).sum();
-    format!("{}\n{place}{} of {total} failures; {}", lines(&way.message), way.count, rate_words(test))
+    text.push_str(&format!("{} of {total} failures; {}", way.count, rate_words(test)));
+    text
 }
 
 /// `6/20 failed (30.0 %), true rate 14.5-51.9 %`.

@@ -15,6 +15,6 @@ mod tables;
 mod verdicts;
 
 #[cfg(test)]
-mod samples;
+pub(crate) mod samples;
 #[cfg(test)]
 mod tests;

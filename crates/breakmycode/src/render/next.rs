@@ -39,7 +39,10 @@ fn choose(report: &ScanReport) -> Vec<(String, String)> {
     let has = |class: TestClass| report.tests.iter().any(|t| t.class == class);
     match report.status {
         ScanStatus::NoResult => {
-            list.push(("breakmycode doctor".to_owned() + &root_argument(report), "what a scan depends on, and what is missing".to_owned()));
+            if let Some(advice) = report.advice.first() {
+                list.push((format!("breakmycode help {}", text::printable(&advice.code)), "what this error means".to_owned()));
+            }
+            list.push((format!("breakmycode doctor{}", root_argument(report)), "what a scan depends on, and what is missing".to_owned()));
             return list;
         }
         ScanStatus::Interrupted | ScanStatus::Running => {

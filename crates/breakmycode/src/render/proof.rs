@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use bmc_engine::lab::stats;
 use bmc_types::report::Power;
-use bmc_types::{ScanReport, TestClass};
+use bmc_types::{ScanReport, ScanStatus, TestClass};
 
 use super::header::rate_words;
 use super::page::paragraph;
@@ -70,7 +70,10 @@ pub(super) fn clean(report: &ScanReport, look: &Look, out: &mut dyn Write) -> io
     if let Some((rate, chances)) = power_words(&report.power) {
         words.push_str(&format!(" A test that fails {rate} of the time would have been seen failing with probability {chances}."));
     }
-    if let Some((runs, rate)) = more_runs(report) {
+    // A scan that did not come to its end has runs left to make first.
+    if report.status == ScanStatus::Complete
+        && let Some((runs, rate)) = more_runs(report)
+    {
         words.push_str(&format!(" For 95 % at a {} rate use --runs {runs}.", rate_words(rate)));
     }
     let head = format!("{} {}", look.tick(), plural(runs.len() as u64, "test", "tests"));
@@ -110,10 +113,11 @@ pub(super) fn all_green(report: &ScanReport, look: &Look, out: &mut dyn Write) -
             chance(*caught_with)
         ));
     }
+    let who = if report.totals.clean == 1 { "1 test".to_owned() } else { format!("each of {} tests", thousands(report.totals.clean)) };
+    let times = plural(u64::from(least), "run", "runs");
     proves.push(format!(
-        "{} passed in all {} and each true failure rate is at most {} (95 % confidence), if runs are independent",
-        plural(report.totals.clean, "test", "tests"),
-        plural(u64::from(least), "run that counts", "runs that count"),
+        "{who} passed every time, in {}{times}, so its true failure rate is at most {} (95 % confidence), if runs are independent",
+        if least < runs { "at least " } else { "all " },
         percent(stats::at_most95(least))
     ));
     paragraph("  What that proves: ", &format!("{}.", proves.join("; ")), plain, look, out)?;

@@ -11,7 +11,7 @@ use super::page::{Flush, table};
 use super::terminal::result;
 use super::verdicts::interval;
 use crate::style::Look;
-use crate::text::{percent, plural, printable, seconds, thousands};
+use crate::text::{brief_seconds, percent, plural, printable, seconds, thousands};
 
 /// One row of `show --runs`.
 #[derive(Debug, Clone, PartialEq)]
@@ -110,7 +110,7 @@ struct Stage {
     detail: String,
 }
 
-/// The stages of all sittings, in the order in which they began.
+/// The stages of all sittings, in order.
 fn stages(events: &[Event]) -> Vec<Stage> {
     let mut stages: Vec<Stage> = Vec::new();
     let mut sitting_ms = 0;
@@ -131,12 +131,21 @@ fn stages(events: &[Event]) -> Vec<Stage> {
                     detail: format!("{} {}, pytest {}", environment.executable, environment.python, environment.pytest),
                 });
             }
-            EventKind::CollectionFinished { tests, seconds } => stages.push(Stage {
-                began_ms: event.at_ms.saturating_sub((seconds.max(0.0) * 1000.0) as u64),
-                name: "collect".to_owned(),
-                took: Some(*seconds),
-                detail: plural(*tests, "test", "tests"),
-            }),
+            EventKind::CollectionFinished { tests, seconds } => {
+                // The first process collects when the stage of runs has begun already; nobody thinks of it in that order.
+                let open = stages.last().is_some_and(|stage| stage.name == "run" && stage.took.is_none());
+                let began_ms = match stages.last() {
+                    Some(run) if open => run.began_ms,
+                    _ => event.at_ms.saturating_sub(millis(*seconds)),
+                };
+                let stage = Stage {
+                    began_ms,
+                    name: "collect".to_owned(),
+                    took: Some(*seconds),
+                    detail: plural(*tests, "test", "tests"),
+                };
+                stages.insert(stages.len() - usize::from(open), stage);
+            }
             EventKind::StageStarted { stage } => {
                 stages.push(Stage { began_ms: event.at_ms, name: stage.clone(), took: None, detail: String::new() });
             }
@@ -147,7 +156,7 @@ fn stages(events: &[Event]) -> Vec<Stage> {
                         open.detail.clone_from(detail);
                     }
                     None => stages.push(Stage {
-                        began_ms: event.at_ms.saturating_sub((seconds.max(0.0) * 1000.0) as u64),
+                        began_ms: event.at_ms.saturating_sub(millis(*seconds)),
                         name: stage.clone(),
                         took: Some(*seconds),
                         detail: detail.clone(),
@@ -165,9 +174,12 @@ fn stages(events: &[Event]) -> Vec<Stage> {
             | EventKind::ScanFinished { .. } => {}
         }
     }
-    // Collecting happens while the first stage of runs has begun; by time it comes first or second.
-    stages.sort_by_key(|stage| stage.began_ms);
     stages
+}
+
+/// Whole milliseconds; what is no duration is none.
+fn millis(seconds: f64) -> u64 {
+    (seconds.max(0.0) * 1000.0) as u64
 }
 
 /// Writes one line for each test, worst first. Node ids are whole.
@@ -180,7 +192,7 @@ pub(crate) fn tests(report: &ScanReport, look: &Look, out: &mut dyn Write) -> io
             let which = if *occurrence == 0 { String::new() } else { format!(" (item {})", u64::from(*occurrence) + 1) };
             [
                 class.as_str().replace('_', " "),
-                format!("{}/{runs}", counts.failed),
+                if *runs == 0 { "-".to_owned() } else { format!("{}/{runs}", counts.failed) },
                 match (at_most, ci95) {
                     (Some(most), _) => format!("at most {}", percent(*most)),
                     (None, Some((low, high))) => interval(*low, *high),
@@ -188,7 +200,7 @@ pub(crate) fn tests(report: &ScanReport, look: &Look, out: &mut dyn Write) -> io
                 },
                 counts.skipped.to_string(),
                 counts.missing.saturating_add(counts.not_run).to_string(),
-                median_s.map_or_else(|| "-".to_owned(), seconds),
+                median_s.map_or_else(|| "-".to_owned(), brief_seconds),
                 format!("{}{which}", printable(id)),
             ]
         })

@@ -10,7 +10,7 @@ use owo_colors::Style;
 use super::page::{labelled, lines, paragraph};
 use super::{advice as faults, next, proof, verdicts};
 use crate::style::Look;
-use crate::text::{plural, printable, seconds, thousands};
+use crate::text::{plural, printable, seconds, thousands, width};
 
 pub(crate) use super::advice::advice;
 pub(crate) use super::tables::{ListRow, RunRow, list, runs, show, tests};
@@ -120,7 +120,12 @@ fn no_result(report: &ScanReport, look: &Look, out: &mut dyn Write) -> io::Resul
         ("NOT A TEST RESULT", "no run could be made, so nothing is known about the tests")
     };
     let head = format!("{} {title}", look.bang());
-    writeln!(out, "{}  {words}", look.styles.env.style(head))?;
+    if width(&head) + 2 + words.len() <= look.columns() {
+        writeln!(out, "{}  {words}", look.styles.env.style(head))?;
+    } else {
+        writeln!(out, "{}", look.styles.env.style(head))?;
+        paragraph("  ", words, Style::new(), look, out)?;
+    }
     if report.totals.runs > 0 {
         let words = format!("The {} before it are kept.", plural(u64::from(report.totals.runs), "run", "runs"));
         paragraph("  ", &words, Style::new(), look, out)?;

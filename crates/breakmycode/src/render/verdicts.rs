@@ -78,13 +78,13 @@ fn block(heading: &Heading, tests: &[&TestReport], report: &ScanReport, look: &L
     let widest = shown.iter().map(|test| text::width(&named(test, look, usize::MAX))).max().unwrap_or(0);
     let column = widest.min(room);
     for (test, (count, rate)) in shown.iter().zip(&numbers) {
-        let rate = look.styles.dim.style(rate);
+        let rate = if rate.is_empty() { String::new() } else { format!("   {}", look.styles.dim.style(rate)) };
         let id = named(test, look, column);
         if (room >= ID_COLUMNS || widest <= room) && text::width(&id) <= column {
-            writeln!(out, "  {}  {}   {rate}", text::pad(&id, column), text::pad_left(count, counts))?;
+            writeln!(out, "  {}  {}{rate}", text::pad(&id, column), text::pad_left(count, counts))?;
         } else {
             writeln!(out, "  {}", named(test, look, look.columns() - 2))?;
-            writeln!(out, "      {count}   {rate}")?;
+            writeln!(out, "      {count}{rate}")?;
         }
         details(test, look, out)?;
     }
@@ -181,15 +181,14 @@ fn way(signature: &SignatureReport, total: u64, only: bool, look: &Look, out: &m
     }
     let about = about.join("   ");
     let room = look.columns().saturating_sub(10);
-    if text::width(&words) + 3 + text::width(&about) <= room {
-        writeln!(out, "      E   {words}   {}", look.styles.dim.style(about))
-    } else {
-        writeln!(out, "      E   {}", look.cut(&words, room))?;
-        if about.is_empty() {
-            return Ok(());
-        }
-        writeln!(out, "          {}", look.styles.dim.style(look.cut(&about, room)))
+    if about.is_empty() {
+        return writeln!(out, "      E   {}", look.cut(&words, room));
     }
+    if text::width(&words) + 3 + text::width(&about) <= room {
+        return writeln!(out, "      E   {words}   {}", look.styles.dim.style(about));
+    }
+    writeln!(out, "      E   {}", look.cut(&words, room))?;
+    writeln!(out, "          {}", look.styles.dim.style(look.cut(&about, room)))
 }
 
 /// Type and first line of the message, as pytest's own summary has them.
