@@ -167,6 +167,7 @@ pub(super) fn every_class() -> ScanReport {
     changing.counts.xpassed = 8;
     let mut forked = test("tests/test_fork.py::test_threads", TestClass::Unsure, 18, 2);
     forked.failing_runs = (1..=14).collect();
+    forked.signatures = vec![way("RuntimeError", "cannot start a thread", Some("shop/pool.py:8"), 3, "failed")];
     forked.remarks = vec!["failed 2/15 in forked children and 0/5 in fresh processes: not enough fresh processes to tell".to_owned()];
     let mut never = test("tests/test_late.py::test_turn_never_came", TestClass::Unsure, 0, 0);
     never.counts.not_run = 20;

@@ -147,7 +147,14 @@ pub(super) fn tally(counts: &Counts) -> String {
 fn details(test: &TestReport, look: &Look, out: &mut dyn Write) -> io::Result<()> {
     let total: u64 = test.signatures.iter().map(|s| u64::from(s.count)).sum();
     for signature in test.signatures.iter().take(WAYS_SHOWN) {
-        way(signature, total, test.signatures.len() == 1, look, out)?;
+        // Signatures also count confirming runs, which the counts of a verdict may leave out.
+        let more = if total > u64::from(test.counts.failed) { ", confirming runs included" } else { "" };
+        let share = match (test.signatures.len(), total) {
+            (_, 0 | 1) => String::new(),
+            (1, _) => format!("({} of {total} failures{more})", signature.count),
+            (_, _) => format!("({} of {total}{more})", signature.count),
+        };
+        way(signature, &share, look, out)?;
     }
     if test.signatures.len() > WAYS_SHOWN {
         let more = (test.signatures.len() - WAYS_SHOWN) as u64;
@@ -171,13 +178,11 @@ fn details(test: &TestReport, look: &Look, out: &mut dyn Write) -> io::Result<()
 }
 
 /// One way of failing: message, place, how often.
-fn way(signature: &SignatureReport, total: u64, only: bool, look: &Look, out: &mut dyn Write) -> io::Result<()> {
+fn way(signature: &SignatureReport, share: &str, look: &Look, out: &mut dyn Write) -> io::Result<()> {
     let words = failure_words(signature);
     let mut about: Vec<String> = signature.location.iter().map(|place| printable(place)).collect();
-    if only && total > 1 {
-        about.push(format!("({} of {total} failures)", signature.count));
-    } else if total > 1 {
-        about.push(format!("({} of {total})", signature.count));
+    if !share.is_empty() {
+        about.push(share.to_owned());
     }
     let about = about.join("   ");
     let room = look.columns().saturating_sub(10);
