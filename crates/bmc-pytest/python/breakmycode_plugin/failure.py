@@ -8,6 +8,7 @@ PYTEST_DONT_REWRITE
 from __future__ import annotations
 
 import os
+import traceback
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 import pytest
@@ -78,6 +79,24 @@ def describe_safely(report: pytest.TestReport, root: str, limit: int) -> Detail:
             "longrepr": "",
             "extra": [],
         }
+
+
+def describe_member(error: BaseException, root: str, limit: int) -> Detail:
+    """Describes one of several exceptions that a teardown raised together."""
+    path, line = None, None
+    step = error.__traceback__
+    while step is not None:
+        path, line = relative(step.tb_frame.f_code.co_filename, root), step.tb_lineno
+        step = step.tb_next
+    return {
+        "phase": "teardown",
+        "type": type(error).__name__,
+        "message": say(error).partition(": ")[2],
+        "path": path,
+        "line": line,
+        "longrepr": cut("".join(traceback.format_exception(type(error), error, error.__traceback__)), limit),
+        "extra": [],
+    }
 
 
 def skip_reason(report: pytest.TestReport) -> str:

@@ -58,9 +58,9 @@ def keep_capabilities(names: Sequence[str]) -> None:
         kept |= 1 << _CAPABILITIES[plain]
     # The bounding set is full again in a user namespace just entered; a program run as root would regain all of it.
     for number in _CAPABILITIES.values():
-        if not kept >> number & 1 and _libc.prctl(_PR_CAPBSET_READ, number, 0, 0, 0) == 1:
-            if _libc.prctl(_PR_CAPBSET_DROP, number, 0, 0, 0) != 0:
-                _fail("drop a capability from the bounding set")
+        bound = not kept >> number & 1 and _libc.prctl(_PR_CAPBSET_READ, number, 0, 0, 0) == 1
+        if bound and _libc.prctl(_PR_CAPBSET_DROP, number, 0, 0, 0) != 0:
+            _fail("drop a capability from the bounding set")
     header = _Header(_CAPABILITY_VERSION_3, 0)
     data = (_Data * 2)()
     if _libc.capget(ctypes.byref(header), data) != 0:

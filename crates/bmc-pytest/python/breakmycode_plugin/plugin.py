@@ -183,6 +183,9 @@ class Observer:
         if settings.mode == "collect":
             self._loop.skip = True
             return
+        randomly = getattr(session.config.option, "randomly_seed", None)
+        if isinstance(randomly, int):
+            self._seeds.expect(randomly)
         server = ForkServer(self._channel, session, self._seeds)
         self._channel.send(server.ready(settings.mode == "server"))
         try:

@@ -189,18 +189,28 @@ class Recorder:
 
     def _blame_scopes(self, test: _Running, report: pytest.TestReport, error: BaseException) -> None:
         """Moves a teardown failure of a module, class or session fixture from the test to the scope."""
-        own = False
-        for scope, fixture, leaf in failure.teardown_scopes(error):
+        found = failure.teardown_scopes(error)
+        noted = next((known for known in test.errors if known[0] is report), None)
+        own: List[Tuple[pytest.TestReport, Detail]] = []
+        for scope, fixture, member in found:
+            # The report describes all of them together.
+            single = noted[1] if noted is not None and len(found) == 1 else None
+            detail = single or failure.describe_member(member, self._root, self._limit)
             if scope is None or scope == "function":
-                own = True
+                own.append((report, detail))
                 continue
-            message = failure.say(leaf)
-            detail = next((known for noted, known in test.errors if noted is report), None)
             test.remarks.append(
-                {"kind": "scope_teardown", "scope": scope, "fixture": fixture, "message": message, "detail": detail}
+                {
+                    "kind": "scope_teardown",
+                    "scope": scope,
+                    "fixture": fixture,
+                    "message": failure.say(member),
+                    "detail": detail,
+                }
             )
-        if not own:
-            test.errors = [known for known in test.errors if known[0] is not report]
+        if noted is not None:
+            test.errors.remove(noted)
+            test.errors += own
 
     def _note_stray(self) -> None:
         number = int.from_bytes(self._strays[:], "little")

@@ -264,7 +264,7 @@ def test_random_follows_the_seed_of_the_run(serve: Serve, seeding: str) -> None:
 
 @pytest.mark.parametrize("seeding", ["random.seed(1)", "random.setstate(random.Random(1).getstate()); random.random()"])
 def test_random_seeded_by_the_project_stays_so(serve: Serve, seeding: str) -> None:
-    run = serve(RANDOM.format(seeding=seeding))
+    run = serve(RANDOM.format(seeding=seeding), "-p", "no:randomly")
     assert run.ready is not None
     assert run.ready["random_seeded"] is True
     said = {

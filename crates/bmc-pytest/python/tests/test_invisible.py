@@ -75,7 +75,8 @@ def test_strict_projects_do_not_notice(pytester: pytest.Pytester, start: Start) 
         """,
     )
     write(pytester.path / "test_a.py", "def test(): assert [1] == [1]")
-    run = start(mode="server", run=None).collect()
+    # pytest-asyncio warns about a setting that is missing here.
+    run = start("-p", "no:asyncio", mode="server", run=None).collect()
     child = run.fork(1)
     got = child.results()
     assert got.short() == {"test": "passed"}
