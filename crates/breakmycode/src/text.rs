@@ -207,7 +207,11 @@ pub(crate) fn seconds(seconds: f64) -> String {
 
 /// A duration that is often far below a second: `8 ms`, `1.4 s`.
 pub(crate) fn brief_seconds(s: f64) -> String {
-    if s > 0.0 && s < 0.9995 { format!("{:.0} ms", s * 1000.0) } else { seconds(s) }
+    match s {
+        _ if s > 0.0 && s < 0.0005 => "<1 ms".to_owned(),
+        _ if s > 0.0 && s < 0.9995 => format!("{:.0} ms", s * 1000.0),
+        _ => seconds(s),
+    }
 }
 
 /// Time on a clock: `00:01:02`, hours as many as there are.

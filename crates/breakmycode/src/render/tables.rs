@@ -41,7 +41,7 @@ pub(crate) struct RunRow {
 pub(crate) struct ListRow {
     /// Name of the scan.
     pub(crate) id: String,
-    /// When it started, ready for printing.
+    /// When it started, RFC 3339; anything else is printed as it is.
     pub(crate) when: String,
     /// How it ended.
     pub(crate) status: ScanStatus,
@@ -217,10 +217,12 @@ pub(crate) fn tests(report: &ScanReport, look: &Look, out: &mut dyn Write) -> io
     table(columns, &rows, look, out)
 }
 
-/// Writes one line for each run with its conditions.
+/// Writes one line for each run with its conditions, by number: parallel runs do not end in that order.
 pub(crate) fn runs(rows: &[RunRow], look: &Look, out: &mut dyn Write) -> io::Result<()> {
-    let rows: Vec<[String; 9]> = rows
-        .iter()
+    let mut sorted: Vec<&RunRow> = rows.iter().collect();
+    sorted.sort_by_key(|row| row.run);
+    let rows: Vec<[String; 9]> = sorted
+        .into_iter()
         .map(|row| {
             let RunRow { run, purpose, engine, start, hash_seed, seconds: took, outcomes, failed, processes } = row;
             [
@@ -263,7 +265,7 @@ pub(crate) fn list(rows: &[ListRow], look: &Look, out: &mut dyn Write) -> io::Re
             let mark = if *latest { "   *latest" } else { "" };
             [
                 printable(id),
-                printable(when),
+                moment(when, 0).map_or_else(|| printable(when), |(day, time)| format!("{day} {time}")),
                 thousands(u64::from(*runs)),
                 known(failing),
                 known(flaky),
@@ -274,7 +276,7 @@ pub(crate) fn list(rows: &[ListRow], look: &Look, out: &mut dyn Write) -> io::Re
         .collect();
     let columns = [
         ("ID", Flush::Left),
-        ("WHEN", Flush::Left),
+        ("WHEN (UTC)", Flush::Left),
         ("RUNS", Flush::Right),
         ("FAIL", Flush::Right),
         ("FLAKY", Flush::Right),

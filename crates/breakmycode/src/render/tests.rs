@@ -259,13 +259,13 @@ fn tables_of_runs_and_scans() {
         processes,
     };
     let rows = [
-        row(1, Engine::Forked, Purpose::Scan, 1),
         row(20, Engine::Fresh, Purpose::Scan, 3),
+        row(1, Engine::Forked, Purpose::Scan, 1),
         row(21, Engine::Fresh, Purpose::Confirm, 1),
     ];
     let scan = |id: &str, status, failing, latest| ListRow {
         id: id.to_owned(),
-        when: "2026-11-30 14:02".to_owned(),
+        when: "2026-11-30T14:02:11.409Z".to_owned(),
         status,
         runs: 1000,
         failing,

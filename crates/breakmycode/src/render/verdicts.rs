@@ -193,7 +193,10 @@ fn way(signature: &SignatureReport, share: &str, look: &Look, out: &mut dyn Writ
         return writeln!(out, "      E   {words}   {}", look.styles.dim.style(about));
     }
     writeln!(out, "      E   {}", look.cut(&words, room))?;
-    writeln!(out, "          {}", look.styles.dim.style(look.cut(&about, room)))
+    for line in text::wrap(&about, room) {
+        writeln!(out, "          {}", look.styles.dim.style(look.cut(&line, room)))?;
+    }
+    Ok(())
 }
 
 /// Type and first line of the message, as pytest's own summary has them.

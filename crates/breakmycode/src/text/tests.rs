@@ -149,6 +149,7 @@ fn durations_read_as_spoken() {
     for (number, words) in spoken {
         assert_eq!(seconds(number), words);
     }
+    assert_eq!(brief_seconds(0.0004), "<1 ms");
     assert_eq!((brief_seconds(0.05), brief_seconds(0.9999), brief_seconds(f64::NAN)), ("50 ms".into(), "1.0 s".into(), "0.0 s".into()));
     assert_eq!((clock(62.9), clock(400_000.0)), ("00:01:02".to_owned(), "111:06:40".to_owned()));
 }
