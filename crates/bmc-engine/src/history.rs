@@ -44,7 +44,10 @@ pub struct RunRecord {
 impl RunRecord {
     /// Outcome of a test in this run.
     pub fn outcome(&self, test: u32) -> Outcome {
-        self.outcomes.get(test as usize).and_then(|code| Outcome::from_code(*code)).unwrap_or(Outcome::Missing)
+        self.outcomes
+            .get(test as usize)
+            .and_then(|code| Outcome::from_code(*code))
+            .unwrap_or(Outcome::Missing)
     }
 }
 
@@ -92,7 +95,9 @@ impl History {
 
     /// Finished runs of one purpose.
     pub fn runs_for(&self, purpose: Purpose) -> impl Iterator<Item = &RunRecord> {
-        self.runs.iter().filter(move |run| run.conditions.purpose == purpose)
+        self.runs
+            .iter()
+            .filter(move |run| run.conditions.purpose == purpose)
     }
 
     /// Index of a test, known or new.
@@ -100,7 +105,8 @@ impl History {
         if let Some(index) = self.by_id.get(id) {
             return *index;
         }
-        let index = u32::try_from(self.tests.len()).expect("pytest cannot collect four billion tests");
+        let index =
+            u32::try_from(self.tests.len()).expect("pytest cannot collect four billion tests");
         self.tests.push(id.clone());
         self.by_id.insert(id.clone(), index);
         index
@@ -116,12 +122,20 @@ impl History {
         let digest = signature::digest(outcome, &failure);
         let signature = match self.by_digest.get(&digest) {
             Some(index) => *index,
-            None => self.add_signature(Signature { digest, outcome, example: failure.clone() }),
+            None => self.add_signature(Signature {
+                digest,
+                outcome,
+                example: failure.clone(),
+            }),
         };
         let texts = &mut self.texts[signature as usize];
         *texts += 1;
         let text = (*texts <= TEXTS_PER_SIGNATURE).then(|| Box::new(failure));
-        FailureRecord { test, signature, text }
+        FailureRecord {
+            test,
+            signature,
+            text,
+        }
     }
 
     /// Adds a signature, as read from the trace or seen for the first time.

@@ -4,7 +4,7 @@
 
 pub mod history;
 pub mod lab;
-pub mod store;
 pub mod project;
 pub mod runner;
+pub mod store;
 pub mod workflow;

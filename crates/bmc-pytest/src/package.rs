@@ -39,7 +39,10 @@ mod tests {
         let names: Vec<&str> = FILES.iter().map(|(n, _)| *n).collect();
         assert!(names.contains(&"__init__.py"), "{names:?}");
         assert!(names.contains(&"py.typed"), "{names:?}");
-        assert!(!names.iter().any(|n| n.contains("__pycache__")), "{names:?}");
+        assert!(
+            !names.iter().any(|n| n.contains("__pycache__")),
+            "{names:?}"
+        );
     }
 
     #[test]
@@ -49,7 +52,10 @@ mod tests {
         for (name, bytes) in FILES {
             let path = folder.path().join(PLUGIN_MODULE).join(name);
             assert_eq!(&fs::read(&path).unwrap(), bytes);
-            assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o444);
+            assert_eq!(
+                fs::metadata(&path).unwrap().permissions().mode() & 0o777,
+                0o444
+            );
         }
     }
 }

@@ -103,7 +103,9 @@ pub fn encode(frame: &ToPlugin) -> io::Result<Vec<u8>> {
     serde_json::to_writer(&mut bytes, frame)?;
     let length = bytes.len() - 4;
     if length > MAX_FRAME {
-        return Err(io::Error::other(format!("a frame of {length} bytes is above the limit of {MAX_FRAME}")));
+        return Err(io::Error::other(format!(
+            "a frame of {length} bytes is above the limit of {MAX_FRAME}"
+        )));
     }
     bytes[..4].copy_from_slice(&(length as u32).to_le_bytes());
     Ok(bytes)
@@ -298,7 +300,13 @@ impl From<ObjectFrame> for FromPlugin {
             ObjectFrame::Forked { run } => FromPlugin::Forked { run },
             ObjectFrame::ForkFailed { run, message } => FromPlugin::ForkFailed { run, message },
             ObjectFrame::Exited(exited) => FromPlugin::Exited(exited),
-            ObjectFrame::Finish { exitstatus, message } => FromPlugin::Finish { exitstatus, message },
+            ObjectFrame::Finish {
+                exitstatus,
+                message,
+            } => FromPlugin::Finish {
+                exitstatus,
+                message,
+            },
             ObjectFrame::InternalError { message } => FromPlugin::InternalError(message),
         }
     }
@@ -317,8 +325,12 @@ impl<'de> Deserialize<'de> for HotFrame {
             }
 
             fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<HotFrame, A::Error> {
-                fn need<'de, T: Deserialize<'de>, A: SeqAccess<'de>>(seq: &mut A, at: usize) -> Result<T, A::Error> {
-                    seq.next_element()?.ok_or_else(|| de::Error::invalid_length(at, &"more elements"))
+                fn need<'de, T: Deserialize<'de>, A: SeqAccess<'de>>(
+                    seq: &mut A,
+                    at: usize,
+                ) -> Result<T, A::Error> {
+                    seq.next_element()?
+                        .ok_or_else(|| de::Error::invalid_length(at, &"more elements"))
                 }
                 let tag: String = need(&mut seq, 0)?;
                 let index: u32 = need(&mut seq, 1)?;
@@ -326,14 +338,23 @@ impl<'de> Deserialize<'de> for HotFrame {
                     "s" => FromPlugin::Started(index),
                     "o" => {
                         let word: String = need(&mut seq, 2)?;
-                        let outcome = Outcome::parse(&word)
-                            .ok_or_else(|| de::Error::custom(format_args!("unknown outcome {word:?}")))?;
+                        let outcome = Outcome::parse(&word).ok_or_else(|| {
+                            de::Error::custom(format_args!("unknown outcome {word:?}"))
+                        })?;
                         let duration_us: u64 = need(&mut seq, 3)?;
-                        let detail: Option<Box<Failure>> = seq.next_element::<Option<Box<Failure>>>()?.flatten();
-                        FromPlugin::Done { index, outcome, duration_us, detail }
+                        let detail: Option<Box<Failure>> =
+                            seq.next_element::<Option<Box<Failure>>>()?.flatten();
+                        FromPlugin::Done {
+                            index,
+                            outcome,
+                            duration_us,
+                            detail,
+                        }
                     }
                     "m" => FromPlugin::Remark(index, need(&mut seq, 2)?),
-                    other => return Err(de::Error::custom(format_args!("unknown frame {other:?}"))),
+                    other => {
+                        return Err(de::Error::custom(format_args!("unknown frame {other:?}")));
+                    }
                 };
                 while seq.next_element::<IgnoredAny>()?.is_some() {}
                 Ok(HotFrame(frame))
@@ -377,7 +398,11 @@ pub enum Read1 {
 impl<R: Read> FrameReader<R> {
     /// Reads from `source`.
     pub fn new(source: R) -> Self {
-        Self { source, buffer: Vec::with_capacity(1 << 16), start: 0 }
+        Self {
+            source,
+            buffer: Vec::with_capacity(1 << 16),
+            start: 0,
+        }
     }
 
     /// Waits for the next frame.
@@ -391,7 +416,9 @@ impl<R: Read> FrameReader<R> {
                 let head = &self.buffer[self.start..self.start + 4];
                 let length = u32::from_le_bytes([head[0], head[1], head[2], head[3]]) as usize;
                 if length > MAX_FRAME {
-                    return Ok(Read1::Violation(format!("a frame of {length} bytes is above the limit of {MAX_FRAME}")));
+                    return Ok(Read1::Violation(format!(
+                        "a frame of {length} bytes is above the limit of {MAX_FRAME}"
+                    )));
                 }
                 if have >= 4 + length {
                     let body = &self.buffer[self.start + 4..self.start + 4 + length];
@@ -444,16 +471,42 @@ mod tests {
         assert_eq!(decode(br#"["s",17]"#), Ok(FromPlugin::Started(17)));
         assert_eq!(
             decode(br#"["o",17,"passed",1234]"#),
-            Ok(FromPlugin::Done { index: 17, outcome: Outcome::Passed, duration_us: 1234, detail: None })
+            Ok(FromPlugin::Done {
+                index: 17,
+                outcome: Outcome::Passed,
+                duration_us: 1234,
+                detail: None
+            })
         );
         let failed = decode(br#"["o",1,"failed",5,{"phase":"call","type":"ValueError","message":"x","path":"a.py","line":3,"longrepr":"t","extra":[]}]"#);
-        let Ok(FromPlugin::Done { detail: Some(detail), .. }) = failed else { panic!("{failed:?}") };
-        assert_eq!((detail.phase, detail.kind.as_str(), detail.line), (Some(Phase::Call), "ValueError", Some(3)));
+        let Ok(FromPlugin::Done {
+            detail: Some(detail),
+            ..
+        }) = failed
+        else {
+            panic!("{failed:?}")
+        };
+        assert_eq!(
+            (detail.phase, detail.kind.as_str(), detail.line),
+            (Some(Phase::Call), "ValueError", Some(3))
+        );
     }
 
     #[test]
     fn unknown_frames_and_outcomes_are_refused() {
-        for bad in ["", "[]", "[\"s\"]", "[\"s\",-1]", "[\"x\",1]", "[\"o\",1,\"great\",1]", "{}", "{\"t\":\"nope\"}", "7", "{\"t\":\"hello\"", "[\"o\",1,\"passed\"]"] {
+        for bad in [
+            "",
+            "[]",
+            "[\"s\"]",
+            "[\"s\",-1]",
+            "[\"x\",1]",
+            "[\"o\",1,\"great\",1]",
+            "{}",
+            "{\"t\":\"nope\"}",
+            "7",
+            "{\"t\":\"hello\"",
+            "[\"o\",1,\"passed\"]",
+        ] {
             assert!(decode(bad.as_bytes()).is_err(), "{bad}");
         }
     }
@@ -463,7 +516,9 @@ mod tests {
         struct Bytewise(Vec<u8>, usize);
         impl Read for Bytewise {
             fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-                let Some(byte) = self.0.get(self.1) else { return Ok(0) };
+                let Some(byte) = self.0.get(self.1) else {
+                    return Ok(0);
+                };
                 into[0] = *byte;
                 self.1 += 1;
                 Ok(1)
@@ -473,8 +528,17 @@ mod tests {
         bytes.extend(frame(r#"["o",1,"skipped",9,{"message":"no"}]"#));
         bytes.extend(&frame(r#"["s",2]"#)[..6]);
         let mut reader = FrameReader::new(Bytewise(bytes, 0));
-        assert!(matches!(reader.next_frame().unwrap(), Read1::Frame(FromPlugin::Started(1))));
-        assert!(matches!(reader.next_frame().unwrap(), Read1::Frame(FromPlugin::Done { outcome: Outcome::Skipped, .. })));
+        assert!(matches!(
+            reader.next_frame().unwrap(),
+            Read1::Frame(FromPlugin::Started(1))
+        ));
+        assert!(matches!(
+            reader.next_frame().unwrap(),
+            Read1::Frame(FromPlugin::Done {
+                outcome: Outcome::Skipped,
+                ..
+            })
+        ));
         assert!(matches!(reader.next_frame().unwrap(), Read1::End));
     }
 
@@ -486,7 +550,10 @@ mod tests {
 
     #[test]
     fn an_own_frame_has_its_length_in_front() {
-        let bytes = encode(&ToPlugin::Go { indices: Some(vec![3, 1]) }).unwrap();
+        let bytes = encode(&ToPlugin::Go {
+            indices: Some(vec![3, 1]),
+        })
+        .unwrap();
         assert_eq!(&bytes[4..], br#"{"t":"go","indices":[3,1]}"#);
         assert_eq!(bytes[..4], 26u32.to_le_bytes());
     }

@@ -22,7 +22,9 @@ pub struct Advice {
 }
 
 /// How loud a problem is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
     /// Worth knowing; the result stands.
@@ -47,16 +49,28 @@ pub struct Problem {
 impl Problem {
     /// Makes a note: the result stands.
     pub fn note(kind: &str, text: impl Into<String>) -> Self {
-        Self { severity: Severity::Note, kind: kind.to_owned(), text: text.into() }
+        Self {
+            severity: Severity::Note,
+            kind: kind.to_owned(),
+            text: text.into(),
+        }
     }
 
     /// Makes a warning: the result is weaker than it looks.
     pub fn warning(kind: &str, text: impl Into<String>) -> Self {
-        Self { severity: Severity::Warning, kind: kind.to_owned(), text: text.into() }
+        Self {
+            severity: Severity::Warning,
+            kind: kind.to_owned(),
+            text: text.into(),
+        }
     }
 
     /// Makes an error: there is no trustworthy result.
     pub fn error(kind: &str, text: impl Into<String>) -> Self {
-        Self { severity: Severity::Error, kind: kind.to_owned(), text: text.into() }
+        Self {
+            severity: Severity::Error,
+            kind: kind.to_owned(),
+            text: text.into(),
+        }
     }
 }

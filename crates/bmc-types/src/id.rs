@@ -6,7 +6,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Name of a scan: `scan_` and 12 hexadecimal digits.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(transparent)]
 pub struct ScanId(String);
 
@@ -24,7 +26,10 @@ impl ScanId {
     /// Reads a stored name back. Anything else than `scan_` and 12 hexadecimal digits is refused.
     pub fn parse(text: &str) -> Option<Self> {
         let digits = text.strip_prefix("scan_")?;
-        let good = digits.len() == 12 && digits.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b));
+        let good = digits.len() == 12
+            && digits
+                .bytes()
+                .all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b));
         good.then(|| Self(text.to_owned()))
     }
 
@@ -41,7 +46,9 @@ impl fmt::Display for ScanId {
 }
 
 /// A collected test: pytest's node id, and which of several items with that id it is.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 pub struct TestId {
     /// Node id as pytest spells it, escapes included.
     pub nodeid: String,
@@ -53,7 +60,10 @@ pub struct TestId {
 impl TestId {
     /// Names the first item with that node id.
     pub fn new(nodeid: impl Into<String>) -> Self {
-        Self { nodeid: nodeid.into(), occurrence: 0 }
+        Self {
+            nodeid: nodeid.into(),
+            occurrence: 0,
+        }
     }
 }
 
@@ -76,7 +86,14 @@ mod tests {
         let id = ScanId::from_bytes([0x8c, 0x13, 0x04, 0x5d, 0x13, 0x2c]);
         assert_eq!(id.as_str(), "scan_8c13045d132c");
         assert_eq!(ScanId::parse(id.as_str()), Some(id));
-        for bad in ["", "scan_", "scan_8c13045d132", "scan_8c13045d132cc", "scan_8C13045D132C", "8c13045d132c"] {
+        for bad in [
+            "",
+            "scan_",
+            "scan_8c13045d132",
+            "scan_8c13045d132cc",
+            "scan_8C13045D132C",
+            "8c13045d132c",
+        ] {
             assert_eq!(ScanId::parse(bad), None, "{bad}");
         }
     }

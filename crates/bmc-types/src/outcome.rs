@@ -4,7 +4,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Outcome of one test in one run. A crash or a timeout is an outcome, not an error of ours.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// Setup, call and teardown went well.
@@ -82,7 +84,11 @@ impl Outcome {
     /// Counts as a failure in the failure rate.
     pub fn is_failure(self) -> bool {
         match self {
-            Outcome::Failed | Outcome::Error | Outcome::XpassedStrict | Outcome::TimedOut | Outcome::Crashed => true,
+            Outcome::Failed
+            | Outcome::Error
+            | Outcome::XpassedStrict
+            | Outcome::TimedOut
+            | Outcome::Crashed => true,
             Outcome::Passed
             | Outcome::Skipped
             | Outcome::Xfailed

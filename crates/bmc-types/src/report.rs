@@ -38,9 +38,15 @@ impl ScanStatus {
 
     /// Reads the word.
     pub fn parse(word: &str) -> Option<Self> {
-        [Self::Running, Self::Complete, Self::Interrupted, Self::CodeChanged, Self::NoResult]
-            .into_iter()
-            .find(|s| s.as_str() == word)
+        [
+            Self::Running,
+            Self::Complete,
+            Self::Interrupted,
+            Self::CodeChanged,
+            Self::NoResult,
+        ]
+        .into_iter()
+        .find(|s| s.as_str() == word)
     }
 }
 
@@ -198,7 +204,9 @@ pub struct Power {
 }
 
 /// The verdict on a test.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum TestClass {
     /// Failed every time.

@@ -1,8 +1,11 @@
 //! What can be typed: plain structs, one for each group of options. No decisions here.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::error::ErrorKind;
+use clap::parser::ValueSource;
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 /// Runs a pytest suite many times and says which tests are flaky, which fail, and how sure that is
 #[derive(Debug, Parser)]
@@ -10,8 +13,6 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
     name = "breakmycode",
     version,
     max_term_width = 100,
-    args_conflicts_with_subcommands = true,
-    subcommand_negates_reqs = true,
     disable_help_subcommand = true,
     after_help = "Without a sub-command, PATH is scanned: `breakmycode .` is `breakmycode scan .`\nExit codes: 0 clean, 1 fails every time, 2 usage, 3 no trustworthy result, 4 no tests, 5 flaky, 70 our bug, 130 interrupted"
 )]
@@ -24,6 +25,29 @@ pub(crate) struct Cli {
 
     #[command(flatten)]
     pub(crate) global: GlobalArgs,
+}
+
+impl Cli {
+    /// Reads the arguments. Options of a scan in front of another sub-command are an error, not a wish that is ignored.
+    pub(crate) fn read(arguments: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
+        let mut command = Self::command();
+        let matches = command.try_get_matches_from_mut(arguments)?;
+        if let Some((sub, _)) = matches.subcommand() {
+            let typed = |id: &&clap::Id| {
+                let scan = command
+                    .get_arguments()
+                    .any(|a| a.get_id() == *id && !a.is_global_set());
+                scan && matches.value_source(id.as_str()) == Some(ValueSource::CommandLine)
+            };
+            if let Some(id) = matches.ids().find(typed) {
+                let words = format!(
+                    "{id:?} belongs to a scan and cannot be combined with the sub-command '{sub}'"
+                );
+                return Err(command.error(ErrorKind::ArgumentConflict, words));
+            }
+        }
+        Self::from_arg_matches(&matches)
+    }
 }
 
 /// Options that every command understands.
@@ -39,7 +63,13 @@ pub(crate) struct GlobalArgs {
     pub(crate) ascii: bool,
 
     /// Database with all scans [default: in the XDG data directory]
-    #[arg(long, global = true, value_name = "FILE", env = "BREAKMYCODE_DB", hide_env_values = true)]
+    #[arg(
+        long,
+        global = true,
+        value_name = "FILE",
+        env = "BREAKMYCODE_DB",
+        hide_env_values = true
+    )]
     pub(crate) db: Option<PathBuf>,
 }
 
@@ -57,7 +87,7 @@ pub(crate) enum ColorChoice {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Run the suite many times and judge every test
-    Scan(ScanArgs),
+    Scan(Box<ScanArgs>),
     /// Go on with a scan that was stopped
     Resume(ResumeArgs),
     /// Print a scan again from the trace
@@ -161,7 +191,12 @@ pub(crate) struct OutputArgs {
     pub(crate) format: Format,
 
     /// What makes the exit code non-zero, separated by commas
-    #[arg(long, value_name = "WHAT", default_value = "failing,flaky", value_delimiter = ',')]
+    #[arg(
+        long,
+        value_name = "WHAT",
+        default_value = "failing,flaky",
+        value_delimiter = ','
+    )]
     pub(crate) fail_on: Vec<FailOn>,
 
     /// Exit with 0 whatever the tests did
@@ -310,7 +345,14 @@ pub(crate) struct HelpArgs {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
+
+    fn read(words: &[&str]) -> Result<Cli, clap::Error> {
+        Cli::read(
+            std::iter::once("breakmycode")
+                .chain(words.iter().copied())
+                .map(OsString::from),
+        )
+    }
 
     fn check(command: &clap::Command) {
         for argument in command.get_arguments() {
@@ -318,15 +360,28 @@ mod tests {
             if matches!(id.as_str(), "help" | "version") {
                 continue;
             }
-            let help = argument.get_help().unwrap_or_else(|| panic!("{id} of {} has no help", command.get_name())).to_string();
-            assert!(!help.is_empty() && !help.ends_with('.'), "help of {id}: {help:?}");
+            let help = argument
+                .get_help()
+                .unwrap_or_else(|| panic!("{id} of {} has no help", command.get_name()))
+                .to_string();
+            assert!(
+                !help.is_empty() && !help.ends_with('.'),
+                "help of {id}: {help:?}"
+            );
             if let Some(long) = argument.get_long() {
-                assert!(long.chars().all(|c| c.is_ascii_lowercase() || c == '-'), "{long}");
+                assert!(
+                    long.chars().all(|c| c.is_ascii_lowercase() || c == '-'),
+                    "{long}"
+                );
             }
         }
         for sub in command.get_subcommands() {
             let about = sub.get_about().map(ToString::to_string).unwrap_or_default();
-            assert!(!about.is_empty() && !about.ends_with('.'), "{}: {about:?}", sub.get_name());
+            assert!(
+                !about.is_empty() && !about.ends_with('.'),
+                "{}: {about:?}",
+                sub.get_name()
+            );
             check(sub);
         }
     }
@@ -339,9 +394,33 @@ mod tests {
 
     #[test]
     fn a_path_alone_is_a_scan_and_arguments_after_two_dashes_go_to_pytest() {
-        let cli = Cli::try_parse_from(["breakmycode", "some/dir", "--runs", "5", "--", "-k", "cart", "-m", "not slow"]).unwrap();
+        let cli = read(&[
+            "some/dir", "--runs", "5", "--", "-k", "cart", "-m", "not slow",
+        ])
+        .unwrap();
         assert!(cli.command.is_none());
-        assert_eq!((cli.scan.path.to_str(), cli.scan.runs), (Some("some/dir"), 5));
+        assert_eq!(
+            (cli.scan.path.to_str(), cli.scan.runs),
+            (Some("some/dir"), 5)
+        );
         assert_eq!(cli.scan.pytest_args, ["-k", "cart", "-m", "not slow"]);
+    }
+
+    #[test]
+    fn global_options_stand_on_either_side_of_a_sub_command_and_scan_options_do_not() {
+        for words in [
+            ["--db", "x", "show", "latest"],
+            ["show", "latest", "--db", "x"],
+        ] {
+            let cli = read(&words).unwrap();
+            assert!(matches!(cli.command, Some(Command::Show(_))), "{words:?}");
+            assert_eq!(cli.global.db, Some(PathBuf::from("x")));
+        }
+        let error = read(&["--runs", "5", "show"]).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::ArgumentConflict);
+        assert!(matches!(
+            read(&["scan", "--runs", "5", "."]).unwrap().command,
+            Some(Command::Scan(_))
+        ));
     }
 }

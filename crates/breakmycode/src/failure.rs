@@ -3,8 +3,8 @@
 use std::error::Error;
 use std::fmt::Write as _;
 
-use bmc_engine::workflow::ScanError;
 use bmc_engine::store::StoreError;
+use bmc_engine::workflow::ScanError;
 use bmc_types::Advice;
 
 /// Kinds of failures. One exhaustive match gives the exit code.
@@ -28,11 +28,23 @@ pub(crate) struct Failure {
 
 impl Failure {
     pub(crate) fn usage(headline: impl Into<String>, help: &[&str]) -> Self {
-        Self { kind: Kind::Usage, code: None, headline: headline.into(), why: Vec::new(), help: help.iter().map(|h| (*h).to_owned()).collect() }
+        Self {
+            kind: Kind::Usage,
+            code: None,
+            headline: headline.into(),
+            why: Vec::new(),
+            help: help.iter().map(|h| (*h).to_owned()).collect(),
+        }
     }
 
     pub(crate) fn internal(doing: &str, error: &dyn Error) -> Self {
-        Self { kind: Kind::Internal, code: None, headline: format!("cannot {doing}"), why: chain(error, true), help: Vec::new() }
+        Self {
+            kind: Kind::Internal,
+            code: None,
+            headline: format!("cannot {doing}"),
+            why: chain(error, true),
+            help: Vec::new(),
+        }
     }
 
     /// The exit code; see docs/exit-codes.md.
@@ -73,24 +85,47 @@ impl From<&Advice> for Failure {
     fn from(advice: &Advice) -> Self {
         let mut why = advice.places.clone();
         why.extend(advice.why.iter().cloned());
-        Self { kind: Kind::Usage, code: Some(advice.code.clone()), headline: advice.headline.clone(), why, help: advice.help.clone() }
+        Self {
+            kind: Kind::Usage,
+            code: Some(advice.code.clone()),
+            headline: advice.headline.clone(),
+            why,
+            help: advice.help.clone(),
+        }
     }
 }
 
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
         let (code, help): (&str, Vec<String>) = match &error {
-            StoreError::NoSuchScan { .. } => ("E060", vec!["breakmycode list   to see the scans there are".to_owned()]),
+            StoreError::NoSuchScan { .. } => (
+                "E060",
+                vec!["breakmycode list   to see the scans there are".to_owned()],
+            ),
             StoreError::Ambiguous { .. } => ("E060", vec!["type more of the name".to_owned()]),
-            StoreError::Newer { .. } => {
-                ("E062", vec!["update breakmycode, or use another database: --db FILE".to_owned()])
-            }
-            StoreError::Damaged { .. } => ("E063", vec!["breakmycode list   to see the other scans".to_owned()]),
-            StoreError::Folder { .. } | StoreError::Sqlite { .. } => {
-                ("E063", vec!["use another place: --db FILE".to_owned(), "df -h   shows whether the disk is full".to_owned()])
-            }
+            StoreError::Newer { .. } => (
+                "E062",
+                vec!["update breakmycode, or use another database: --db FILE".to_owned()],
+            ),
+            StoreError::Damaged { .. } => (
+                "E063",
+                vec!["breakmycode list   to see the other scans".to_owned()],
+            ),
+            StoreError::Folder { .. } | StoreError::Sqlite { .. } => (
+                "E063",
+                vec![
+                    "use another place: --db FILE".to_owned(),
+                    "df -h   shows whether the disk is full".to_owned(),
+                ],
+            ),
         };
-        Self { kind: Kind::Usage, code: Some(code.to_owned()), headline: format!("cannot {error}"), why: chain(&error, false), help }
+        Self {
+            kind: Kind::Usage,
+            code: Some(code.to_owned()),
+            headline: format!("cannot {error}"),
+            why: chain(&error, false),
+            help,
+        }
     }
 }
 
@@ -107,15 +142,40 @@ impl From<ScanError> for Failure {
             ScanError::Store(_) => {}
             ScanError::Path(advice) => return Self::from(&**advice),
             ScanError::Io { .. } => {
-                return usage("E064", &["df -h   shows whether the disk is full", "XDG_CACHE_HOME=DIR   puts the cache elsewhere"]);
+                return usage(
+                    "E064",
+                    &[
+                        "df -h   shows whether the disk is full",
+                        "XDG_CACHE_HOME=DIR   puts the cache elsewhere",
+                    ],
+                );
             }
-            ScanError::Request { .. } => return usage("E061", &["breakmycode .   starts a new scan"]),
-            ScanError::NoSuchRun { .. } => return usage("E060", &["breakmycode show SCAN --runs   to see the runs there are"]),
+            ScanError::Request { .. } => {
+                return usage("E061", &["breakmycode .   starts a new scan"]);
+            }
+            ScanError::NoSuchRun { .. } => {
+                return usage(
+                    "E060",
+                    &["breakmycode show SCAN --runs   to see the runs there are"],
+                );
+            }
             ScanError::Complete { scan } => {
-                return usage("E061", &[&format!("breakmycode show {scan}   prints its result"), "breakmycode .   starts a new scan"]);
+                return usage(
+                    "E061",
+                    &[
+                        &format!("breakmycode show {scan}   prints its result"),
+                        "breakmycode .   starts a new scan",
+                    ],
+                );
             }
             ScanError::Changed { .. } => {
-                return usage("E061", &["git stash   to go on with the old code, or", "breakmycode .   for a new scan"]);
+                return usage(
+                    "E061",
+                    &[
+                        "git stash   to go on with the old code, or",
+                        "breakmycode .   for a new scan",
+                    ],
+                );
             }
         }
         match error {

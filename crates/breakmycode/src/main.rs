@@ -15,7 +15,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::thread;
 
-use clap::Parser;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -24,7 +23,7 @@ use args::Cli;
 fn main() -> ExitCode {
     // First of all: this process may be a sandbox helper, which must have one thread and no history.
     bmc_sandbox::intercept();
-    let cli = match Cli::try_parse() {
+    let cli = match Cli::read(std::env::args_os()) {
         Ok(cli) => cli,
         Err(error) => {
             // `print` knows which stream; a closed one is not an error of ours.
@@ -45,7 +44,9 @@ fn main() -> ExitCode {
 
 /// Counts requests to stop: the first lets running tests finish, the second kills them.
 fn watch_signals(interrupt: &Arc<AtomicU8>) {
-    let Ok(mut signals) = Signals::new([SIGINT, SIGTERM]) else { return };
+    let Ok(mut signals) = Signals::new([SIGINT, SIGTERM]) else {
+        return;
+    };
     let interrupt = interrupt.clone();
     // Without the thread Ctrl-C would do nothing at all, so its absence is worth giving up the graceful stop.
     let spawned = thread::Builder::new().name("signals".into()).spawn(move || {

@@ -19,27 +19,50 @@ use crate::failure::Failure;
 /// Resolves what surrounds every workflow. The only place that reads the environment.
 pub(crate) fn setting(global: &GlobalArgs, interrupt: Arc<AtomicU8>) -> Result<Setting, Failure> {
     let vars: BTreeMap<OsString, OsString> = std::env::vars_os().collect();
-    let home = vars.get(&OsString::from("HOME")).map(PathBuf::from).filter(|h| h.is_absolute());
-    let own_executable = std::env::current_exe().map_err(|e| Failure::internal("find its own executable", &e))?;
+    let home = vars
+        .get(&OsString::from("HOME"))
+        .map(PathBuf::from)
+        .filter(|h| h.is_absolute());
+    let own_executable =
+        std::env::current_exe().map_err(|e| Failure::internal("find its own executable", &e))?;
     let launcher = Launcher::new().map_err(|e| Failure::internal("prepare the isolation", &e))?;
     let directory = |variable: &str, below: &str| -> Result<PathBuf, Failure> {
         // The XDG base directory specification: a relative path in the variable is to be ignored.
-        let given = vars.get(&OsString::from(variable)).map(PathBuf::from).filter(|p| p.is_absolute());
-        given.or_else(|| home.as_ref().map(|h| h.join(below))).map(|p| p.join("breakmycode")).ok_or_else(|| {
-            Failure::usage(format!("neither {variable} nor HOME says where files may be put"), &[&format!("export {variable}=DIR")])
-        })
+        let given = vars
+            .get(&OsString::from(variable))
+            .map(PathBuf::from)
+            .filter(|p| p.is_absolute());
+        given
+            .or_else(|| home.as_ref().map(|h| h.join(below)))
+            .map(|p| p.join("breakmycode"))
+            .ok_or_else(|| {
+                Failure::usage(
+                    format!("neither {variable} nor HOME says where files may be put"),
+                    &[&format!("export {variable}=DIR")],
+                )
+            })
     };
     let database = match &global.db {
-        Some(path) => std::path::absolute(path).map_err(|e| Failure::internal("resolve --db", &e))?,
+        Some(path) => {
+            std::path::absolute(path).map_err(|e| Failure::internal("resolve --db", &e))?
+        }
         None => directory("XDG_DATA_HOME", ".local/share")?.join("trace.db"),
     };
     let cache = directory("XDG_CACHE_HOME", ".cache")?;
     Ok(Setting {
-        surroundings: Surroundings { vars, home, own_executable },
+        surroundings: Surroundings {
+            vars,
+            home,
+            own_executable,
+        },
         directories: Directories { database, cache },
         interrupt,
         launcher,
-        now: || jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S.%3fZ").to_string(),
+        now: || {
+            jiff::Timestamp::now()
+                .strftime("%Y-%m-%dT%H:%M:%S.%3fZ")
+                .to_string()
+        },
     })
 }
 
@@ -53,19 +76,27 @@ pub(crate) fn scan_request(args: &ScanArgs, setting: &Setting) -> Result<ScanReq
         Some(text) => parse_seed(text)?,
         None => {
             let mut bytes = [0; 8];
-            getrandom::fill(&mut bytes).map_err(|e| Failure::usage(format!("cannot get random numbers: {e}"), &["--seed SEED"]))?;
+            getrandom::fill(&mut bytes).map_err(|e| {
+                Failure::usage(format!("cannot get random numbers: {e}"), &["--seed SEED"])
+            })?;
             u64::from_le_bytes(bytes)
         }
     };
     if let Some(timeout) = args.test_timeout
         && !(timeout.is_finite() && timeout > 0.0 && timeout <= 1e7)
     {
-        return Err(Failure::usage(format!("--test-timeout {timeout} is not a number of seconds above 0"), &["--test-timeout 30"]));
+        return Err(Failure::usage(
+            format!("--test-timeout {timeout} is not a number of seconds above 0"),
+            &["--test-timeout 30"],
+        ));
     }
     let (only, from) = selection(args, setting)?;
-    let jobs = args.jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, |n| n.get() as u32));
+    let jobs = args
+        .jobs
+        .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, |n| n.get() as u32));
     Ok(ScanRequest {
-        path: std::path::absolute(&args.path).map_err(|e| Failure::internal("resolve the path", &e))?,
+        path: std::path::absolute(&args.path)
+            .map_err(|e| Failure::internal("resolve the path", &e))?,
         runs,
         fresh_starts: args.fresh_starts,
         fresh: args.fresh,
@@ -86,7 +117,11 @@ pub(crate) fn scan_request(args: &ScanArgs, setting: &Setting) -> Result<ScanReq
 }
 
 /// A request that only looks.
-pub(crate) fn plain_request(path: &Path, python: Option<String>, active: bool) -> Result<ScanRequest, Failure> {
+pub(crate) fn plain_request(
+    path: &Path,
+    python: Option<String>,
+    active: bool,
+) -> Result<ScanRequest, Failure> {
     Ok(ScanRequest {
         path: std::path::absolute(path).map_err(|e| Failure::internal("resolve the path", &e))?,
         runs: 1,
@@ -110,13 +145,22 @@ pub(crate) fn plain_request(path: &Path, python: Option<String>, active: bool) -
 
 /// What gates.
 pub(crate) fn gate(output: &OutputArgs) -> Gate {
-    let has = |what: FailOn| output.fail_on.contains(&what) && !output.exit_zero && !output.fail_on.contains(&FailOn::None);
-    Gate { failing: has(FailOn::Failing), flaky: has(FailOn::Flaky) }
+    let has = |what: FailOn| {
+        output.fail_on.contains(&what)
+            && !output.exit_zero
+            && !output.fail_on.contains(&FailOn::None)
+    };
+    Gate {
+        failing: has(FailOn::Failing),
+        flaky: has(FailOn::Flaky),
+    }
 }
 
 /// The node ids that `--only` names, or the tests of those classes in the scan that `--from` names.
 fn selection(args: &ScanArgs, setting: &Setting) -> Result<(Vec<String>, Option<String>), Failure> {
-    let Some(from) = &args.from else { return Ok((args.only.clone(), None)) };
+    let Some(from) = &args.from else {
+        return Ok((args.only.clone(), None));
+    };
     let mut classes = Vec::new();
     for word in args.only.iter().flat_map(|only| only.split(',')) {
         let class = TestClass::parse(&word.replace('-', "_")).ok_or_else(|| {
@@ -131,11 +175,18 @@ fn selection(args: &ScanArgs, setting: &Setting) -> Result<(Vec<String>, Option<
     let id = store.resolve(from)?;
     let stored = store.load(&id)?;
     let report = bmc_engine::workflow::assemble(stored.row.into(), &stored.history);
-    let only: Vec<String> = report.tests.iter().filter(|t| classes.contains(&t.class)).map(|t| t.id.clone()).collect();
+    let only: Vec<String> = report
+        .tests
+        .iter()
+        .filter(|t| classes.contains(&t.class))
+        .map(|t| t.id.clone())
+        .collect();
     if only.is_empty() {
         return Err(Failure::usage(
             format!("no test of {id} is {}", args.only.join(",")),
-            &[&format!("breakmycode show {id} --tests   lists all of them")],
+            &[&format!(
+                "breakmycode show {id} --tests   lists all of them"
+            )],
         ));
     }
     Ok((only, Some(id.to_string())))
@@ -167,7 +218,12 @@ fn parse_seed(text: &str) -> Result<u64, Failure> {
         Some(hex) => u64::from_str_radix(hex, 16).ok(),
         None => text.parse().ok(),
     };
-    parsed.ok_or_else(|| Failure::usage(format!("--seed {text} is not a number below 2^64"), &["--seed 0x5d1f", "--seed 42"]))
+    parsed.ok_or_else(|| {
+        Failure::usage(
+            format!("--seed {text} is not a number below 2^64"),
+            &["--seed 0x5d1f", "--seed 42"],
+        )
+    })
 }
 
 fn parse_duration(text: &str) -> Result<f64, Failure> {
@@ -188,7 +244,12 @@ fn parse_duration(text: &str) -> Result<f64, Failure> {
         .zip(factor)
         .map(|(number, factor)| number * factor)
         .filter(|seconds| seconds.is_finite() && *seconds > 0.0)
-        .ok_or_else(|| Failure::usage(format!("--duration {text} is not a time"), &["--duration 90s", "--duration 10m", "--duration 2h"]))
+        .ok_or_else(|| {
+            Failure::usage(
+                format!("--duration {text} is not a time"),
+                &["--duration 90s", "--duration 10m", "--duration 2h"],
+            )
+        })
 }
 
 #[cfg(test)]
@@ -208,7 +269,14 @@ mod tests {
         assert!(parse_seed("0xfffffffffffffffff").is_err());
         assert_eq!(runs_until("rate=0.05,confidence=0.95").unwrap(), 59);
         assert_eq!(runs_until("rate=0.05").unwrap(), 59);
-        for bad in ["", "rate=0", "rate=2", "rate=0.05,confidence=1", "confidence=0.9", "rate=0.000000001"] {
+        for bad in [
+            "",
+            "rate=0",
+            "rate=2",
+            "rate=0.05,confidence=1",
+            "confidence=0.9",
+            "rate=0.000000001",
+        ] {
             assert!(runs_until(bad).is_err(), "{bad}");
         }
     }

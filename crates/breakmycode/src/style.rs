@@ -30,7 +30,15 @@ impl Styles {
     /// No colours at all.
     pub(crate) const fn plain() -> Self {
         let none = Style::new();
-        Self { fail: none, flaky: none, ok: none, env: none, dim: none, bold: none, path: none }
+        Self {
+            fail: none,
+            flaky: none,
+            ok: none,
+            env: none,
+            dim: none,
+            bold: none,
+            path: none,
+        }
     }
 
     /// The basic ANSI colours.
@@ -68,7 +76,11 @@ impl Look {
     /// Plain text with symbols, for a stream of that width.
     #[cfg(test)]
     pub(crate) fn plain(width: usize) -> Self {
-        Self { styles: Styles::plain(), ascii: false, width }
+        Self {
+            styles: Styles::plain(),
+            ascii: false,
+            width,
+        }
     }
 
     /// Columns to lay out for.
@@ -108,7 +120,11 @@ impl Look {
 
     /// A node id for reading: printable, its path shortened to fit if that is possible.
     pub(crate) fn node_id(&self, id: &str, width: usize) -> String {
-        if self.ascii { text::shorten_with(id, width, self.ellipsis()) } else { text::shorten_node_id(id, width) }
+        if self.ascii {
+            text::shorten_with(id, width, self.ellipsis())
+        } else {
+            text::shorten_node_id(id, width)
+        }
     }
 
     /// Text cut at the end to fit, with a mark that it was cut.

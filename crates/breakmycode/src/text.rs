@@ -85,7 +85,11 @@ pub(crate) fn shorten_with(id: &str, width: usize, mark: &str) -> String {
         return format!("{}{rest}", shorten_path(path, room, mark));
     }
     // Classes go before the name does.
-    let name = rest.find('[').map_or(rest, |at| &rest[..at]).rfind("::").map_or(rest, |at| &rest[at..]);
+    let name = rest
+        .find('[')
+        .map_or(rest, |at| &rest[..at])
+        .rfind("::")
+        .map_or(rest, |at| &rest[at..]);
     format!("{mark}{name}")
 }
 
@@ -95,7 +99,11 @@ fn shorten_path(path: &str, width: usize, mark: &str) -> String {
     let file = parts.last().copied().unwrap_or_default();
     for kept in (0..parts.len().saturating_sub(1)).rev() {
         let head = &parts[..kept];
-        let short = if head.is_empty() { format!("{mark}/{file}") } else { format!("{}/{mark}/{file}", head.join("/")) };
+        let short = if head.is_empty() {
+            format!("{mark}/{file}")
+        } else {
+            format!("{}/{mark}/{file}", head.join("/"))
+        };
         if short.width() <= width {
             return short;
         }
@@ -184,13 +192,22 @@ pub(crate) fn pad_left(text: &str, width: usize) -> String {
 
 /// The first line that says something, made printable.
 pub(crate) fn first_line(text: &str) -> String {
-    printable(text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or(""))
+    printable(
+        text.lines()
+            .map(str::trim)
+            .find(|line| !line.is_empty())
+            .unwrap_or(""),
+    )
 }
 
 /// A duration: `0.4 s`, `1 min 38 s`, `3 h 10 min`, `2 d 4 h`.
 pub(crate) fn seconds(seconds: f64) -> String {
     // NaN and negative numbers become 0; the cap keeps the arithmetic exact and is 300 years.
-    let s = if seconds > 0.0 { seconds.min(1e10) } else { 0.0 };
+    let s = if seconds > 0.0 {
+        seconds.min(1e10)
+    } else {
+        0.0
+    };
     if (s * 10.0).round() < 600.0 {
         return format!("{s:.1} s");
     }
@@ -216,7 +233,11 @@ pub(crate) fn brief_seconds(s: f64) -> String {
 
 /// Time on a clock: `00:01:02`, hours as many as there are.
 pub(crate) fn clock(seconds: f64) -> String {
-    let s = if seconds > 0.0 { seconds.min(1e10) as u64 } else { 0 };
+    let s = if seconds > 0.0 {
+        seconds.min(1e10) as u64
+    } else {
+        0
+    };
     format!("{:02}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60)
 }
 
@@ -237,7 +258,13 @@ pub(crate) fn percent_number(share: f64) -> String {
     }
     // Near both ends one digit would round to the end itself.
     let distance = x.min(100.0 - x);
-    let digits = if distance >= 0.95 { 1 } else if distance >= 0.095 { 2 } else { 3 };
+    let digits = if distance >= 0.95 {
+        1
+    } else if distance >= 0.095 {
+        2
+    } else {
+        3
+    };
     format!("{x:.digits$}")
 }
 
@@ -255,7 +282,10 @@ pub(crate) fn chance(share: f64) -> String {
     if x > 0.0 && x < 1.0 {
         return "under 1 %".to_owned();
     }
-    format!("{:.0} %", if x.is_nan() { 0.0 } else { x.clamp(0.0, 100.0) })
+    format!(
+        "{:.0} %",
+        if x.is_nan() { 0.0 } else { x.clamp(0.0, 100.0) }
+    )
 }
 
 /// A count with groups of three digits: `8 240`.
@@ -281,7 +311,10 @@ pub(crate) fn shell_word(word: &str) -> Option<String> {
     if printable(word) != word {
         return None;
     }
-    let safe = |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '_' | '-' | ':' | '=' | ',' | '+' | '@' | '%');
+    let safe = |c: char| {
+        c.is_ascii_alphanumeric()
+            || matches!(c, '/' | '.' | '_' | '-' | ':' | '=' | ',' | '+' | '@' | '%')
+    };
     if !word.is_empty() && word.chars().all(safe) {
         return Some(word.to_owned());
     }

@@ -2,9 +2,11 @@
 //!
 //! No verdict rests on forked children alone: what only they show is either confirmed by fresh processes, refuted, or called unsure.
 
+use std::collections::HashMap;
+
 use bmc_types::conditions::{Engine, Purpose};
 use bmc_types::report::{Counts, Power, SignatureReport, Totals};
-use bmc_types::{Outcome, TestClass, TestReport};
+use bmc_types::{Failure, Outcome, TestClass, TestReport};
 
 use super::stats;
 use crate::history::{History, RunRecord, duration_seconds};
@@ -35,7 +37,10 @@ pub fn judge(history: &History) -> Judgement {
     let plain: Vec<&RunRecord> = history.runs_for(Purpose::Plain).collect();
     let mut totals = Totals {
         runs: scan.len() as u32,
-        fresh_runs: scan.iter().filter(|r| r.conditions.engine == Engine::Fresh).count() as u32,
+        fresh_runs: scan
+            .iter()
+            .filter(|r| r.conditions.engine == Engine::Fresh)
+            .count() as u32,
         fresh_starts: distinct_starts(&scan),
         confirm_runs: confirm.len() as u32,
         tests: history.tests().len() as u64,
@@ -47,7 +52,9 @@ pub fn judge(history: &History) -> Judgement {
         .map(|test| {
             let mut report = judge_test(history, test, &scan, &confirm, &plain);
             report.signatures = signatures.reports(history, test);
-            report.remarks.extend(remarks.get(&test).into_iter().flatten().cloned());
+            report
+                .remarks
+                .extend(remarks.get(&test).into_iter().flatten().cloned());
             report
         })
         .collect();
@@ -73,15 +80,29 @@ pub fn judge(history: &History) -> Judgement {
             TestClass::NotJudged => &mut totals.not_judged,
         } += 1;
     }
-    tests.sort_by(|a, b| a.class.cmp(&b.class).then_with(|| b.rate.unwrap_or(0.0).total_cmp(&a.rate.unwrap_or(0.0))));
+    tests.sort_by(|a, b| {
+        a.class
+            .cmp(&b.class)
+            .then_with(|| b.rate.unwrap_or(0.0).total_cmp(&a.rate.unwrap_or(0.0)))
+    });
     let power = power_of(totals.runs);
     let start_power = power_of(totals.fresh_starts);
-    Judgement { tests, totals, power, start_power }
+    Judgement {
+        tests,
+        totals,
+        power,
+        start_power,
+    }
 }
 
-
 fn power_of(n: u32) -> Vec<Power> {
-    POWER_RATES.iter().map(|&rate| Power { rate, caught_with: stats::caught_with(rate, n) }).collect()
+    POWER_RATES
+        .iter()
+        .map(|&rate| Power {
+            rate,
+            caught_with: stats::caught_with(rate, n),
+        })
+        .collect()
 }
 
 fn distinct_starts(runs: &[&RunRecord]) -> u32 {
@@ -91,7 +112,13 @@ fn distinct_starts(runs: &[&RunRecord]) -> u32 {
     starts.len() as u32
 }
 
-fn judge_test(history: &History, test: u32, scan: &[&RunRecord], confirm: &[&RunRecord], plain: &[&RunRecord]) -> TestReport {
+fn judge_test(
+    history: &History,
+    test: u32,
+    scan: &[&RunRecord],
+    confirm: &[&RunRecord],
+    plain: &[&RunRecord],
+) -> TestReport {
     let id = &history.tests()[test as usize];
     let mut fresh = Counts::default();
     let mut forked = Counts::default();
@@ -131,12 +158,18 @@ fn judge_test(history: &History, test: u32, scan: &[&RunRecord], confirm: &[&Run
         let passed = outside.iter().filter(|o| **o == Outcome::Passed).count();
         if passed > 0 && !outside.iter().any(|o| o.is_failure()) {
             class = TestClass::IsolationDependent;
-            remarks.push(format!("passed {passed} of {} times outside the isolation", outside.len()));
+            remarks.push(format!(
+                "passed {passed} of {} times outside the isolation",
+                outside.len()
+            ));
         }
     }
     if counts.missing > 0 && counts.passed + counts.failed > 0 {
         let all = scan.len() as u32;
-        remarks.push(format!("collected in {} of {all} runs", all.saturating_sub(counts.missing)));
+        remarks.push(format!(
+            "collected in {} of {all} runs",
+            all.saturating_sub(counts.missing)
+        ));
     }
     let runs = counts.passed + counts.failed;
     durations.sort_unstable();
@@ -156,18 +189,30 @@ fn judge_test(history: &History, test: u32, scan: &[&RunRecord], confirm: &[&Run
         start_up,
         remarks,
         signatures: Vec::new(),
-        median_s: durations.get(durations.len() / 2).map(|code| duration_seconds(*code)),
+        median_s: durations
+            .get(durations.len() / 2)
+            .map(|code| duration_seconds(*code)),
         max_s: durations.last().map(|code| duration_seconds(*code)),
     }
 }
 
 /// Decides which counts the verdict rests on, and the verdict.
-fn verdict(scanned: Counts, fresh: Counts, forked: Counts, remarks: &mut Vec<String>) -> (Counts, TestClass) {
+fn verdict(
+    scanned: Counts,
+    fresh: Counts,
+    forked: Counts,
+    remarks: &mut Vec<String>,
+) -> (Counts, TestClass) {
     let (fresh_n, forked_n) = (fresh.passed + fresh.failed, forked.passed + forked.failed);
     if forked.failed > 0 && fresh.failed == 0 {
-        let seen = format!("failed {}/{forked_n} in forked children and 0/{fresh_n} in fresh processes", forked.failed);
+        let seen = format!(
+            "failed {}/{forked_n} in forked children and 0/{fresh_n} in fresh processes",
+            forked.failed
+        );
         if fresh_n > 0 && stats::fisher_less(forked.failed, forked_n, 0, fresh_n) < 0.05 {
-            remarks.push(format!("{seen}: an artefact of forking, so only the fresh processes count"));
+            remarks.push(format!(
+                "{seen}: an artefact of forking, so only the fresh processes count"
+            ));
             return (fresh, class_of(fresh));
         }
         remarks.push(format!("{seen}: not enough fresh processes to tell"));
@@ -183,21 +228,37 @@ fn verdict(scanned: Counts, fresh: Counts, forked: Counts, remarks: &mut Vec<Str
     let class = class_of(scanned);
     // A test that failed in every scan run but passed in a confirming process is flaky all the same.
     if class == TestClass::Failing && fresh.passed > 0 {
-        remarks.push(format!("passed {}/{fresh_n} times in fresh processes", fresh.passed));
+        remarks.push(format!(
+            "passed {}/{fresh_n} times in fresh processes",
+            fresh.passed
+        ));
         return (sum(forked, fresh), TestClass::Flaky);
     }
     (scanned, class)
 }
 
 fn class_of(counts: Counts) -> TestClass {
-    let Counts { passed, failed, skipped, xfailed, xpassed, not_run, missing } = counts;
-    let other_kinds = [skipped, xfailed, xpassed].iter().filter(|n| **n > 0).count();
+    let Counts {
+        passed,
+        failed,
+        skipped,
+        xfailed,
+        xpassed,
+        not_run,
+        missing,
+    } = counts;
+    let other_kinds = [skipped, xfailed, xpassed]
+        .iter()
+        .filter(|n| **n > 0)
+        .count();
     match (passed, failed) {
         (1.., 1..) => TestClass::Flaky,
         (0, 1..) => TestClass::Failing,
         (1.., 0) if other_kinds > 0 || missing > 0 || not_run > 0 => TestClass::Unstable,
         (1.., 0) => TestClass::Clean,
-        (0, 0) if other_kinds > 1 || (other_kinds == 1 && (missing > 0 || not_run > 0)) => TestClass::Unstable,
+        (0, 0) if other_kinds > 1 || (other_kinds == 1 && (missing > 0 || not_run > 0)) => {
+            TestClass::Unstable
+        }
         (0, 0) if other_kinds == 1 => TestClass::NotJudged,
         (0, 0) => TestClass::Unsure,
     }
@@ -215,7 +276,9 @@ fn is_start_up(test: u32, scan: &[&RunRecord]) -> bool {
             entry.1 += 1;
         }
     }
-    let mixed = starts.values().any(|(passed, failed)| *passed > 0 && *failed > 0);
+    let mixed = starts
+        .values()
+        .any(|(passed, failed)| *passed > 0 && *failed > 0);
     let repeated = |pick: fn(&(u32, u32)) -> u32| starts.values().any(|counts| pick(counts) >= 2);
     !mixed && repeated(|c| c.0) && repeated(|c| c.1)
 }
@@ -223,7 +286,11 @@ fn is_start_up(test: u32, scan: &[&RunRecord]) -> bool {
 fn count(counts: &mut Counts, outcome: Outcome) {
     *match outcome {
         Outcome::Passed => &mut counts.passed,
-        Outcome::Failed | Outcome::Error | Outcome::XpassedStrict | Outcome::TimedOut | Outcome::Crashed => &mut counts.failed,
+        Outcome::Failed
+        | Outcome::Error
+        | Outcome::XpassedStrict
+        | Outcome::TimedOut
+        | Outcome::Crashed => &mut counts.failed,
         Outcome::Skipped => &mut counts.skipped,
         Outcome::Xfailed => &mut counts.xfailed,
         Outcome::Xpassed => &mut counts.xpassed,
@@ -244,28 +311,35 @@ fn sum(a: Counts, b: Counts) -> Counts {
     }
 }
 
-struct SignatureCounts(std::collections::HashMap<u32, Vec<(u32, u32)>>);
+/// Signatures of each test: how often, and the first text that this test had with it.
+struct SignatureCounts<'h>(HashMap<u32, Vec<(u32, u32, Option<&'h Failure>)>>);
 
-fn signature_counts(scan: &[&RunRecord], confirm: &[&RunRecord]) -> SignatureCounts {
-    let mut by_test: std::collections::HashMap<u32, Vec<(u32, u32)>> = std::collections::HashMap::new();
+fn signature_counts<'h>(scan: &[&'h RunRecord], confirm: &[&'h RunRecord]) -> SignatureCounts<'h> {
+    let mut by_test: HashMap<u32, Vec<(u32, u32, Option<&Failure>)>> = HashMap::new();
     for failure in scan.iter().chain(confirm).flat_map(|run| &run.failures) {
         let list = by_test.entry(failure.test).or_default();
-        match list.iter_mut().find(|(signature, _)| *signature == failure.signature) {
-            Some((_, count)) => *count += 1,
-            None => list.push((failure.signature, 1)),
+        match list
+            .iter_mut()
+            .find(|(signature, ..)| *signature == failure.signature)
+        {
+            Some((_, count, text)) => {
+                *count += 1;
+                *text = text.or(failure.text.as_deref());
+            }
+            None => list.push((failure.signature, 1, failure.text.as_deref())),
         }
     }
     SignatureCounts(by_test)
 }
 
-impl SignatureCounts {
+impl SignatureCounts<'_> {
     fn reports(&self, history: &History, test: u32) -> Vec<SignatureReport> {
         let mut list = self.0.get(&test).cloned().unwrap_or_default();
-        list.sort_by_key(|(signature, count)| (std::cmp::Reverse(*count), *signature));
+        list.sort_by_key(|(signature, count, _)| (std::cmp::Reverse(*count), *signature));
         list.into_iter()
-            .map(|(signature, count)| {
+            .map(|(signature, count, text)| {
                 let signature = &history.signatures()[signature as usize];
-                let example = &signature.example;
+                let example = text.unwrap_or(&signature.example);
                 SignatureReport {
                     digest: signature.digest.clone(),
                     kind: example.kind.clone(),
@@ -283,8 +357,8 @@ impl SignatureCounts {
 }
 
 /// Remarks that the plugin made about tests, each once.
-fn remarks(history: &History) -> std::collections::HashMap<u32, Vec<String>> {
-    let mut by_test: std::collections::HashMap<u32, Vec<String>> = std::collections::HashMap::new();
+fn remarks(history: &History) -> HashMap<u32, Vec<String>> {
+    let mut by_test: HashMap<u32, Vec<String>> = HashMap::new();
     for (test, words) in history.runs().iter().flat_map(|run| &run.remarks) {
         let list = by_test.entry(*test).or_default();
         if !list.contains(words) && list.len() < 3 {
@@ -347,7 +421,12 @@ mod tests {
 
     fn class(history: &History, test: usize) -> TestClass {
         let id = &history.tests()[test].nodeid;
-        judge(history).tests.iter().find(|t| t.id == *id).unwrap().class
+        judge(history)
+            .tests
+            .iter()
+            .find(|t| t.id == *id)
+            .unwrap()
+            .class
     }
 
     use Engine::{Forked, Fresh};
@@ -358,51 +437,107 @@ mod tests {
         let h = history(&[(Fresh, 1, Scan, "pfpsxs-pn"), (Fresh, 2, Scan, "pffsxpppn")]);
         let classes: Vec<TestClass> = (0..9).map(|t| class(&h, t)).collect();
         use TestClass::{Clean, Failing, Flaky, NotJudged, Unstable, Unsure};
-        assert_eq!(classes, [Clean, Failing, Flaky, NotJudged, NotJudged, Unstable, Unstable, Clean, Unsure]);
+        assert_eq!(
+            classes,
+            [
+                Clean, Failing, Flaky, NotJudged, NotJudged, Unstable, Unstable, Clean, Unsure
+            ]
+        );
     }
 
     #[test]
     fn an_xfail_that_changes_sides_is_unstable() {
-        assert_eq!(class(&history(&[(Fresh, 1, Scan, "x"), (Fresh, 2, Scan, "X")]), 0), TestClass::Unstable);
+        assert_eq!(
+            class(&history(&[(Fresh, 1, Scan, "x"), (Fresh, 2, Scan, "X")]), 0),
+            TestClass::Unstable
+        );
     }
 
     #[test]
     fn a_failure_only_in_forked_children_is_unsure_then_an_artefact() {
-        let mut rows = vec![(Fresh, 1, Scan, "p"), (Forked, 1, Scan, "f"), (Forked, 1, Scan, "f"), (Forked, 1, Scan, "f")];
+        let mut rows = vec![
+            (Fresh, 1, Scan, "p"),
+            (Forked, 1, Scan, "f"),
+            (Forked, 1, Scan, "f"),
+            (Forked, 1, Scan, "f"),
+        ];
         assert_eq!(class(&history(&rows), 0), TestClass::Unsure);
-        rows.extend([(Fresh, 2, Confirm, "p"), (Fresh, 3, Confirm, "p"), (Fresh, 4, Confirm, "p")]);
+        rows.extend([
+            (Fresh, 2, Confirm, "p"),
+            (Fresh, 3, Confirm, "p"),
+            (Fresh, 4, Confirm, "p"),
+        ]);
         let judged = judge(&history(&rows));
         assert_eq!(judged.tests[0].class, TestClass::Clean);
         assert_eq!(judged.tests[0].counts.failed, 0);
-        assert!(judged.tests[0].remarks[0].contains("artefact"), "{:?}", judged.tests[0].remarks);
+        assert!(
+            judged.tests[0].remarks[0].contains("artefact"),
+            "{:?}",
+            judged.tests[0].remarks
+        );
     }
 
     #[test]
     fn a_forked_failure_that_a_fresh_process_repeats_is_flaky() {
-        let rows = [(Fresh, 1, Scan, "p"), (Forked, 1, Scan, "f"), (Forked, 1, Scan, "p"), (Fresh, 2, Confirm, "f")];
+        let rows = [
+            (Fresh, 1, Scan, "p"),
+            (Forked, 1, Scan, "f"),
+            (Forked, 1, Scan, "p"),
+            (Fresh, 2, Confirm, "f"),
+        ];
         let judged = judge(&history(&rows));
-        assert_eq!((judged.tests[0].class, judged.tests[0].counts.failed, judged.tests[0].runs), (TestClass::Flaky, 1, 3));
+        assert_eq!(
+            (
+                judged.tests[0].class,
+                judged.tests[0].counts.failed,
+                judged.tests[0].runs
+            ),
+            (TestClass::Flaky, 1, 3)
+        );
     }
 
     #[test]
     fn failing_only_when_fresh_counts_the_fresh_ones() {
-        let rows = [(Fresh, 1, Scan, "f"), (Forked, 1, Scan, "p"), (Fresh, 2, Scan, "f"), (Forked, 2, Scan, "p"), (Fresh, 3, Scan, "f")];
+        let rows = [
+            (Fresh, 1, Scan, "f"),
+            (Forked, 1, Scan, "p"),
+            (Fresh, 2, Scan, "f"),
+            (Forked, 2, Scan, "p"),
+            (Fresh, 3, Scan, "f"),
+        ];
         assert_eq!(class(&history(&rows), 0), TestClass::Failing);
     }
 
     #[test]
     fn start_up_flakiness_never_differs_within_a_start() {
-        let whole = [(Fresh, 1, Scan, "f"), (Forked, 1, Scan, "f"), (Fresh, 2, Scan, "p"), (Forked, 2, Scan, "p")];
+        let whole = [
+            (Fresh, 1, Scan, "f"),
+            (Forked, 1, Scan, "f"),
+            (Fresh, 2, Scan, "p"),
+            (Forked, 2, Scan, "p"),
+        ];
         assert!(judge(&history(&whole)).tests[0].start_up);
-        let mixed = [(Fresh, 1, Scan, "f"), (Forked, 1, Scan, "p"), (Fresh, 2, Scan, "p"), (Forked, 2, Scan, "p")];
+        let mixed = [
+            (Fresh, 1, Scan, "f"),
+            (Forked, 1, Scan, "p"),
+            (Fresh, 2, Scan, "p"),
+            (Forked, 2, Scan, "p"),
+        ];
         assert!(!judge(&history(&mixed)).tests[0].start_up);
         let single = [(Fresh, 1, Scan, "f"), (Fresh, 2, Scan, "p")];
-        assert!(!judge(&history(&single)).tests[0].start_up, "one run a start cannot tell");
+        assert!(
+            !judge(&history(&single)).tests[0].start_up,
+            "one run a start cannot tell"
+        );
     }
 
     #[test]
     fn passing_outside_the_isolation_is_said() {
-        let rows = [(Fresh, 1, Scan, "f"), (Fresh, 2, Scan, "f"), (Fresh, 3, Plain, "p")];
+        let rows = [
+            (Fresh, 1, Scan, "f"),
+            (Fresh, 2, Scan, "f"),
+            (Fresh, 3, Plain, "p"),
+        ];
         assert_eq!(class(&history(&rows), 0), TestClass::IsolationDependent);
     }
 }

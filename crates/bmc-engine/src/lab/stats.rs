@@ -6,6 +6,9 @@
 /// 97.5 % quantile of the normal distribution.
 const Z95: f64 = 1.959_963_984_540_054;
 
+/// Beyond this no number of runs is an answer: at one second each it is more than thirty years.
+const MOST_RUNS: f64 = 1e9;
+
 /// Wilson score interval (95 %) for `k` failures in `n` runs, as fractions. `None` for `n` = 0.
 pub fn wilson95(k: u32, n: u32) -> Option<(f64, f64)> {
     if n == 0 || k > n {
@@ -17,14 +20,26 @@ pub fn wilson95(k: u32, n: u32) -> Option<(f64, f64)> {
     let centre = p + z2 / (2.0 * n_f);
     let spread = Z95 * (p * (1.0 - p) / n_f + z2 / (4.0 * n_f * n_f)).sqrt();
     let scale = 1.0 + z2 / n_f;
-    let low = if k == 0 { 0.0 } else { ((centre - spread) / scale).max(0.0) };
-    let high = if k == n { 1.0 } else { ((centre + spread) / scale).min(1.0) };
+    let low = if k == 0 {
+        0.0
+    } else {
+        ((centre - spread) / scale).max(0.0)
+    };
+    let high = if k == n {
+        1.0
+    } else {
+        ((centre + spread) / scale).min(1.0)
+    };
     Some((low, high))
 }
 
 /// One-sided 95 % upper bound of the failure rate after `n` runs without a failure (exact binomial). 1 for `n` = 0.
 pub fn at_most95(n: u32) -> f64 {
-    if n == 0 { 1.0 } else { 1.0 - 0.05_f64.powf(1.0 / f64::from(n)) }
+    if n == 0 {
+        1.0
+    } else {
+        1.0 - 0.05_f64.powf(1.0 / f64::from(n))
+    }
 }
 
 /// Probability of at least one failure in `n` independent runs at a true failure rate.
@@ -41,7 +56,7 @@ pub fn runs_needed(rate: f64, confidence: f64) -> Option<u32> {
         return Some(1);
     }
     let n = ((1.0 - confidence).ln() / (1.0 - rate).ln()).ceil();
-    if !(n.is_finite() && n <= f64::from(u32::MAX)) {
+    if !(n.is_finite() && n <= MOST_RUNS) {
         return None;
     }
     let mut n = (n as u32).max(1);
@@ -49,7 +64,7 @@ pub fn runs_needed(rate: f64, confidence: f64) -> Option<u32> {
     while n > 1 && caught_with(rate, n - 1) >= confidence {
         n -= 1;
     }
-    while caught_with(rate, n) < confidence && n < u32::MAX {
+    while caught_with(rate, n) < confidence {
         n += 1;
     }
     Some(n)
@@ -85,7 +100,11 @@ pub fn clean_runs_needed(k: u32, n: u32) -> Option<u32> {
     let mut low = high / 2;
     while low + 1 < high {
         let middle = low + (high - low) / 2;
-        if significant(middle) { high = middle } else { low = middle }
+        if significant(middle) {
+            high = middle
+        } else {
+            low = middle
+        }
     }
     Some(high)
 }
@@ -103,7 +122,8 @@ fn ln_factorial(n: u64) -> f64 {
         return (2..=n).map(|i| (i as f64).ln()).sum();
     }
     let x = n as f64;
-    x * x.ln() - x + 0.5 * (2.0 * std::f64::consts::PI * x).ln() + 1.0 / (12.0 * x) - 1.0 / (360.0 * x * x * x)
+    x * x.ln() - x + 0.5 * (2.0 * std::f64::consts::PI * x).ln() + 1.0 / (12.0 * x)
+        - 1.0 / (360.0 * x * x * x)
 }
 
 #[cfg(test)]
@@ -113,7 +133,10 @@ mod tests {
 
     fn percent(pair: Option<(f64, f64)>) -> (f64, f64) {
         let (low, high) = pair.unwrap();
-        ((low * 1000.0).round() / 10.0, (high * 1000.0).round() / 10.0)
+        (
+            (low * 1000.0).round() / 10.0,
+            (high * 1000.0).round() / 10.0,
+        )
     }
 
     #[test]
@@ -135,6 +158,8 @@ mod tests {
         assert_eq!(runs_needed(0.05, 0.95), Some(59));
         assert_eq!(runs_needed(0.5, 0.75), Some(2));
         assert_eq!(runs_needed(0.0, 0.95), None);
+        assert_eq!(runs_needed(1e-9, 0.95), None, "and at once");
+        assert_eq!(runs_needed(1e-8, 0.5), Some(69_314_718));
     }
 
     #[test]

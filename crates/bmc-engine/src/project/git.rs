@@ -27,7 +27,14 @@ pub fn facts(root: &Path, search_path: Option<&OsStr>, home: Option<&Path>) -> G
             .env("GIT_OPTIONAL_LOCKS", "0")
             .env("GIT_TERMINAL_PROMPT", "0")
             .env("LC_ALL", "C")
-            .args(["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "protocol.allow=never"])
+            .args([
+                "-c",
+                "core.fsmonitor=false",
+                "-c",
+                "core.hooksPath=/dev/null",
+                "-c",
+                "protocol.allow=never",
+            ])
             .arg("-C")
             .arg(root)
             .args(arguments)
@@ -40,21 +47,44 @@ pub fn facts(root: &Path, search_path: Option<&OsStr>, home: Option<&Path>) -> G
             command.env("HOME", home);
         }
         let output = command.output().ok()?;
-        Some((output.status.success(), String::from_utf8_lossy(&output.stdout).trim().to_owned()))
+        Some((
+            output.status.success(),
+            String::from_utf8_lossy(&output.stdout).trim().to_owned(),
+        ))
     };
-    let line = |arguments: &[&str]| ask(arguments).filter(|(good, text)| *good && !text.is_empty()).map(|(_, text)| text);
-    let Some(commit) = line(&["rev-parse", "--verify", "HEAD"]) else { return GitFacts::default() };
+    let line = |arguments: &[&str]| {
+        ask(arguments)
+            .filter(|(good, text)| *good && !text.is_empty())
+            .map(|(_, text)| text)
+    };
+    let Some(commit) = line(&["rev-parse", "--verify", "HEAD"]) else {
+        return GitFacts::default();
+    };
     // Content that must be compared goes through the repository's filters, so one that defines any is not asked.
-    let filters = line(&["config", "--get-regexp", r"^filter\..*\.(clean|smudge|process)$"]).is_some();
+    let filters = line(&[
+        "config",
+        "--get-regexp",
+        r"^filter\..*\.(clean|smudge|process)$",
+    ])
+    .is_some();
     let dirty = if filters {
         None
     } else {
         // `status` honours GIT_OPTIONAL_LOCKS; `diff` refreshes the index in spite of it.
-        ask(&["status", "--porcelain", "--untracked-files=no", "--ignore-submodules=all"])
-            .filter(|(good, _)| *good)
-            .map(|(_, text)| !text.is_empty())
+        ask(&[
+            "status",
+            "--porcelain",
+            "--untracked-files=no",
+            "--ignore-submodules=all",
+        ])
+        .filter(|(good, _)| *good)
+        .map(|(_, text)| !text.is_empty())
     };
-    GitFacts { commit: Some(commit), branch: line(&["symbolic-ref", "--quiet", "--short", "HEAD"]), dirty }
+    GitFacts {
+        commit: Some(commit),
+        branch: line(&["symbolic-ref", "--quiet", "--short", "HEAD"]),
+        dirty,
+    }
 }
 
 #[cfg(test)]
@@ -66,7 +96,14 @@ mod tests {
         let status = Command::new("git")
             .arg("-C")
             .arg(folder)
-            .args(["-c", "user.name=a", "-c", "user.email=a@b.c", "-c", "commit.gpgsign=false"])
+            .args([
+                "-c",
+                "user.name=a",
+                "-c",
+                "user.email=a@b.c",
+                "-c",
+                "commit.gpgsign=false",
+            ])
             .args(arguments)
             .stdout(Stdio::null())
             .stderr(Stdio::null())
@@ -82,7 +119,10 @@ mod tests {
 
     #[test]
     fn a_folder_without_a_repository_has_no_facts() {
-        assert_eq!(ask(tempfile::tempdir().unwrap().path()), GitFacts::default());
+        assert_eq!(
+            ask(tempfile::tempdir().unwrap().path()),
+            GitFacts::default()
+        );
     }
 
     #[test]
@@ -98,7 +138,10 @@ mod tests {
         fs::write(root.join("a.txt"), "one").unwrap();
         let index = fs::read(root.join(".git/index")).unwrap();
         let facts = ask(root);
-        assert_eq!((facts.branch.as_deref(), facts.dirty), (Some("trunk"), Some(false)));
+        assert_eq!(
+            (facts.branch.as_deref(), facts.dirty),
+            (Some("trunk"), Some(false))
+        );
         assert_eq!(facts.commit.unwrap().len(), 40);
         fs::write(root.join("a.txt"), "two").unwrap();
         assert_eq!(ask(root).dirty, Some(true));
@@ -114,7 +157,12 @@ mod tests {
         git(root, &["add", "."]);
         git(root, &["commit", "-q", "-m", "first"]);
         let trap = format!("touch {}/trapped; cat", root.display());
-        for (key, value) in [("core.fsmonitor", trap.as_str()), ("filter.x.clean", &trap), ("diff.external", &trap), ("core.pager", &trap)] {
+        for (key, value) in [
+            ("core.fsmonitor", trap.as_str()),
+            ("filter.x.clean", &trap),
+            ("diff.external", &trap),
+            ("core.pager", &trap),
+        ] {
             git(root, &["config", key, value]);
         }
         fs::write(root.join(".gitattributes"), "*.txt filter=x diff=x\n").unwrap();

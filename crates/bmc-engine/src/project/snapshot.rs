@@ -11,8 +11,22 @@ use sha2::{Digest, Sha256};
 
 /// Folders that hold no code of the project: caches, environments and version control.
 const LEFT_OUT: [&str; 16] = [
-    ".git", ".hg", ".svn", "__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis", ".tox", ".nox", ".venv",
-    "node_modules", ".idea", ".vscode", ".eggs", ".breakmycode",
+    ".git",
+    ".hg",
+    ".svn",
+    "__pycache__",
+    ".pytest_cache",
+    ".mypy_cache",
+    ".ruff_cache",
+    ".hypothesis",
+    ".tox",
+    ".nox",
+    ".venv",
+    "node_modules",
+    ".idea",
+    ".vscode",
+    ".eggs",
+    ".breakmycode",
 ];
 
 /// Files above this size count by size and time of change alone: data sets of gigabytes would else be read before every scan.
@@ -76,7 +90,11 @@ impl Snapshot {
     /// Only if `root` itself cannot be read.
     pub fn take(root: &Path) -> io::Result<Self> {
         fs::read_dir(root)?;
-        let mut snapshot = Self { root: root.to_owned(), files: BTreeMap::new(), unreadable: Vec::new() };
+        let mut snapshot = Self {
+            root: root.to_owned(),
+            files: BTreeMap::new(),
+            unreadable: Vec::new(),
+        };
         let mut found = Vec::new();
         walk(root, Path::new(""), 0, &mut found, &mut snapshot.unreadable);
         for (path, metadata) in found {
@@ -105,7 +123,11 @@ impl Snapshot {
                 None => hasher.update(stamp.size.to_le_bytes()),
             }
         }
-        let hex: String = hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+        let hex: String = hasher
+            .finalize()
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
         format!("sha256:{hex}")
     }
 
@@ -140,7 +162,10 @@ impl Snapshot {
                         || (now.mode == old.mode
                             && now.size == old.size
                             && old.content.is_some()
-                            && read_content(&self.root.join(&path), &metadata).ok().flatten() == old.content);
+                            && read_content(&self.root.join(&path), &metadata)
+                                .ok()
+                                .flatten()
+                                == old.content);
                     if !same {
                         changes.push(Change::Modified(path.clone()));
                     }
@@ -148,7 +173,12 @@ impl Snapshot {
                 }
             }
         }
-        changes.extend(self.files.keys().filter(|path| !seen.contains(*path)).map(|path| Change::Removed(path.clone())));
+        changes.extend(
+            self.files
+                .keys()
+                .filter(|path| !seen.contains(*path))
+                .map(|path| Change::Removed(path.clone())),
+        );
         changes.sort_by(|a, b| a.path().cmp(b.path()));
         changes
     }
@@ -164,7 +194,13 @@ fn stamp(metadata: &Metadata, content: Option<[u8; 32]>) -> Stamp {
     }
 }
 
-fn walk(root: &Path, below: &Path, depth: u32, found: &mut Vec<(PathBuf, Metadata)>, unreadable: &mut Vec<PathBuf>) {
+fn walk(
+    root: &Path,
+    below: &Path,
+    depth: u32,
+    found: &mut Vec<(PathBuf, Metadata)>,
+    unreadable: &mut Vec<PathBuf>,
+) {
     let entries = match fs::read_dir(root.join(below)) {
         Ok(entries) if depth < DEPTH_LIMIT => entries,
         _ => {
@@ -180,9 +216,12 @@ fn walk(root: &Path, below: &Path, depth: u32, found: &mut Vec<(PathBuf, Metadat
         let name = entry.file_name();
         let path = below.join(&name);
         // `DirEntry::metadata` does not follow links.
-        let Ok(metadata) = entry.metadata() else { continue };
+        let Ok(metadata) = entry.metadata() else {
+            continue;
+        };
         if metadata.is_dir() {
-            let left_out = LEFT_OUT.iter().any(|n| name == *n) || root.join(&path).join("pyvenv.cfg").exists();
+            let left_out =
+                LEFT_OUT.iter().any(|n| name == *n) || root.join(&path).join("pyvenv.cfg").exists();
             if !left_out {
                 walk(root, &path, depth + 1, found, unreadable);
             }
@@ -193,7 +232,11 @@ fn walk(root: &Path, below: &Path, depth: u32, found: &mut Vec<(PathBuf, Metadat
 }
 
 fn matters_not(name: &str) -> bool {
-    name.ends_with(".pyc") || name.ends_with(".pyo") || name == ".coverage" || name.starts_with(".coverage.") || name == ".DS_Store"
+    name.ends_with(".pyc")
+        || name.ends_with(".pyo")
+        || name == ".coverage"
+        || name.starts_with(".coverage.")
+        || name == ".DS_Store"
 }
 
 fn read_content(path: &Path, metadata: &Metadata) -> io::Result<Option<[u8; 32]>> {
@@ -237,13 +280,24 @@ mod tests {
     fn caches_environments_and_git_do_not_matter() {
         let folder = project();
         let before = Snapshot::take(folder.path()).unwrap();
-        for path in [".git/HEAD", "pkg/__pycache__/a.pyc", ".venv/lib/x.py", ".pytest_cache/v", "env/lib/y.py", "env/pyvenv.cfg", ".coverage"] {
+        for path in [
+            ".git/HEAD",
+            "pkg/__pycache__/a.pyc",
+            ".venv/lib/x.py",
+            ".pytest_cache/v",
+            "env/lib/y.py",
+            "env/pyvenv.cfg",
+            ".coverage",
+        ] {
             let path = folder.path().join(path);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, "x").unwrap();
         }
         assert_eq!(before.changes(), []);
-        assert_eq!(Snapshot::take(folder.path()).unwrap().digest(), before.digest());
+        assert_eq!(
+            Snapshot::take(folder.path()).unwrap().digest(),
+            before.digest()
+        );
         assert_eq!(before.len(), 4);
     }
 
@@ -254,9 +308,16 @@ mod tests {
         fs::write(folder.path().join("pkg/a.py"), "a = 2\n").unwrap();
         fs::write(folder.path().join("pkg/b.py"), "").unwrap();
         fs::remove_file(folder.path().join("data.txt")).unwrap();
-        let expected = [Change::Removed("data.txt".into()), Change::Modified("pkg/a.py".into()), Change::Added("pkg/b.py".into())];
+        let expected = [
+            Change::Removed("data.txt".into()),
+            Change::Modified("pkg/a.py".into()),
+            Change::Added("pkg/b.py".into()),
+        ];
         assert_eq!(before.changes(), expected);
-        assert_ne!(Snapshot::take(folder.path()).unwrap().digest(), before.digest());
+        assert_ne!(
+            Snapshot::take(folder.path()).unwrap().digest(),
+            before.digest()
+        );
     }
 
     #[test]
@@ -272,14 +333,21 @@ mod tests {
     fn a_mode_that_makes_a_file_executable_is_a_change() {
         let folder = project();
         let before = Snapshot::take(folder.path()).unwrap();
-        fs::set_permissions(folder.path().join("data.txt"), fs::Permissions::from_mode(0o755)).unwrap();
+        fs::set_permissions(
+            folder.path().join("data.txt"),
+            fs::Permissions::from_mode(0o755),
+        )
+        .unwrap();
         assert_eq!(before.changes(), [Change::Modified("data.txt".into())]);
     }
 
     #[test]
     fn a_pipe_in_the_project_does_not_block() {
         let folder = project();
-        let made = std::process::Command::new("mkfifo").arg(folder.path().join("pipe")).status().unwrap();
+        let made = std::process::Command::new("mkfifo")
+            .arg(folder.path().join("pipe"))
+            .status()
+            .unwrap();
         assert!(made.success());
         assert_eq!(Snapshot::take(folder.path()).unwrap().len(), 5);
     }

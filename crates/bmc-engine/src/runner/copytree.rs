@@ -57,7 +57,9 @@ pub fn remove_tree(path: &Path) -> io::Result<()> {
 }
 
 fn make_writable(path: &Path) {
-    let Ok(metadata) = fs::symlink_metadata(path) else { return };
+    let Ok(metadata) = fs::symlink_metadata(path) else {
+        return;
+    };
     if !metadata.is_dir() {
         return;
     }
@@ -82,10 +84,23 @@ mod tests {
         fs::set_permissions(from.join("a/run.sh"), fs::Permissions::from_mode(0o755)).unwrap();
         symlink("..", from.join("a/b/loop")).unwrap();
         copy_tree(&from, &to).unwrap();
-        assert_eq!(fs::metadata(to.join("a/run.sh")).unwrap().permissions().mode() & 0o777, 0o755);
         assert_eq!(
-            fs::metadata(to.join("a/run.sh")).unwrap().modified().unwrap(),
-            fs::metadata(from.join("a/run.sh")).unwrap().modified().unwrap()
+            fs::metadata(to.join("a/run.sh"))
+                .unwrap()
+                .permissions()
+                .mode()
+                & 0o777,
+            0o755
+        );
+        assert_eq!(
+            fs::metadata(to.join("a/run.sh"))
+                .unwrap()
+                .modified()
+                .unwrap(),
+            fs::metadata(from.join("a/run.sh"))
+                .unwrap()
+                .modified()
+                .unwrap()
         );
         assert_eq!(fs::read_link(to.join("a/b/loop")).unwrap(), Path::new(".."));
         assert!(!to.join("venv").exists());

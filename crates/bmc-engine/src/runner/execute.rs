@@ -54,7 +54,13 @@ const TICK: Duration = Duration::from_millis(50);
 const LONGREPR_LIMIT: u32 = 4000;
 
 /// Hazards that make forked children unlike fresh processes whatever the tests do.
-const BLOCKING: [&str; 5] = ["threads", "child_processes", "event_loop", "namespaces", "plugin"];
+const BLOCKING: [&str; 5] = [
+    "threads",
+    "child_processes",
+    "event_loop",
+    "namespaces",
+    "plugin",
+];
 
 /// Limits of the whole work.
 #[derive(Debug, Clone, Copy)]
@@ -120,7 +126,7 @@ pub struct Ticker {
 #[derive(Debug)]
 pub enum Signal {
     /// A start has collected and is ready.
-    Ready(Collection, Ready, f64),
+    Ready(Box<Collection>, Ready, f64),
     /// Children are not forked any more: (kind, words).
     FallBack(String, String),
     /// A run began.
@@ -229,7 +235,13 @@ type On<'c> = &'c mut dyn FnMut(&mut History, Signal) -> Control;
 
 impl<'a> Executor<'a> {
     /// Prepares. `interrupt` counts how often the user asked to stop; `next_start` numbers the starts made when forking is given up.
-    pub fn new(site: &'a Site, limits: Limits, seeds: Seeds, interrupt: Arc<AtomicU8>, next_start: u32) -> Self {
+    pub fn new(
+        site: &'a Site,
+        limits: Limits,
+        seeds: Seeds,
+        interrupt: Arc<AtomicU8>,
+        next_start: u32,
+    ) -> Self {
         // Readers wait when the executor is behind, so that a flood of frames cannot fill the memory.
         let (sender, receiver) = sync_channel(4096);
         Self {
@@ -291,9 +303,16 @@ impl<'a> Executor<'a> {
             if stopping.is_none() && !draining && self.pump(history, on) == Control::Stop {
                 break Ended::Stopped;
             }
-            let idle = self.runs.is_empty() && (draining || stopping.is_some() || (self.starts.is_empty() && self.queue.is_empty()));
+            let idle = self.runs.is_empty()
+                && (draining
+                    || stopping.is_some()
+                    || (self.starts.is_empty() && self.queue.is_empty()));
             if idle {
-                break if stopping.is_some() { Ended::Interrupted } else { Ended::Done };
+                break if stopping.is_some() {
+                    Ended::Interrupted
+                } else {
+                    Ended::Done
+                };
             }
             let mut control = match self.receiver.recv_timeout(TICK) {
                 Ok(message) => self.take(history, message, on),
@@ -336,24 +355,41 @@ impl<'a> Executor<'a> {
             .runs
             .values()
             .filter_map(ActiveRun::running_for)
-            .map(|(test, time)| (history.tests()[test as usize].nodeid.clone(), time.as_secs_f64()))
+            .map(|(test, time)| {
+                (
+                    history.tests()[test as usize].nodeid.clone(),
+                    time.as_secs_f64(),
+                )
+            })
             .collect();
         running.sort_by(|a, b| b.1.total_cmp(&a.1));
-        Ticker { outcomes: self.outcomes + self.runs.values().map(|r| r.recorded as u64).sum::<u64>(), running }
+        Ticker {
+            outcomes: self.outcomes + self.runs.values().map(|r| r.recorded as u64).sum::<u64>(),
+            running,
+        }
     }
 
     /// Begins what can be begun.
     fn pump(&mut self, history: &mut History, on: On<'_>) -> Control {
         loop {
-            let launching = self.starts.values().filter(|s| s.phase == StartPhase::Launching).count();
+            let launching = self
+                .starts
+                .values()
+                .filter(|s| s.phase == StartPhase::Launching)
+                .count();
             if launching + self.runs.len() >= self.limits.jobs.max(1) as usize {
                 return Control::Continue;
             }
             let ready = self.next_ready();
-            let ready_work: usize =
-                self.starts.values().filter(|s| s.phase == StartPhase::Ready).map(|s| s.forks.len() + usize::from(s.own.is_some())).sum();
+            let ready_work: usize = self
+                .starts
+                .values()
+                .filter(|s| s.phase == StartPhase::Ready)
+                .map(|s| s.forks.len() + usize::from(s.own.is_some()))
+                .sum();
             // Collecting early keeps all cores busy: the last start must not begin when nothing else is left to do.
-            let launch = !self.queue.is_empty() && (ready.is_none() || ready_work <= self.limits.jobs as usize);
+            let launch = !self.queue.is_empty()
+                && (ready.is_none() || ready_work <= self.limits.jobs as usize);
             let control = if launch {
                 self.launch_next(history, on)
             } else if let Some(key) = ready {
@@ -370,8 +406,17 @@ impl<'a> Executor<'a> {
     /// A start that can run something now: one with forks left first, since its own run has to come last.
     fn next_ready(&self) -> Option<u32> {
         let ready = |s: &&ActiveStart| s.phase == StartPhase::Ready;
-        let forking = self.starts.iter().filter(|(_, s)| ready(s)).find(|(_, s)| !s.forks.is_empty());
-        let own = || self.starts.iter().filter(|(_, s)| ready(s)).find(|(_, s)| s.forks.is_empty() && s.live == 0);
+        let forking = self
+            .starts
+            .iter()
+            .filter(|(_, s)| ready(s))
+            .find(|(_, s)| !s.forks.is_empty());
+        let own = || {
+            self.starts
+                .iter()
+                .filter(|(_, s)| ready(s))
+                .find(|(_, s)| s.forks.is_empty() && s.live == 0)
+        };
         forking.or_else(own).map(|(key, _)| *key)
     }
 
@@ -388,7 +433,9 @@ impl<'a> Executor<'a> {
     }
 
     fn launch_next(&mut self, history: &mut History, on: On<'_>) -> Control {
-        let Some((order, continued)) = self.queue.pop_front() else { return Control::Continue };
+        let Some((order, continued)) = self.queue.pop_front() else {
+            return Control::Continue;
+        };
         let mut order = order;
         if self.fork_ban.is_some() {
             self.split(&mut order);
@@ -411,7 +458,13 @@ impl<'a> Executor<'a> {
             continue_on_collection_errors: self.site.continue_on_collection_errors,
         };
         let launched = Instant::now();
-        let launch = Launch { site: self.site, isolation: order.isolation, config, channel, sender: self.sender.clone() };
+        let launch = Launch {
+            site: self.site,
+            isolation: order.isolation,
+            config,
+            channel,
+            sender: self.sender.clone(),
+        };
         let process = match Process::launch(launch) {
             Ok(process) => process,
             Err(error) => return on(history, Signal::LaunchFailed(error)),
@@ -430,7 +483,10 @@ impl<'a> Executor<'a> {
             launched,
             dumping: None,
             ids: Vec::new(),
-            collection: Collection { start: order.start, ..Collection::default() },
+            collection: Collection {
+                start: order.start,
+                ..Collection::default()
+            },
             last_file: None,
             trouble: None,
             table: Vec::new(),
@@ -457,7 +513,12 @@ impl<'a> Executor<'a> {
         }
     }
 
-    fn fresh_start(&mut self, run: RunOrder, selected: Option<Vec<TestId>>, isolation: Isolation) -> StartOrder {
+    fn fresh_start(
+        &mut self,
+        run: RunOrder,
+        selected: Option<Vec<TestId>>,
+        isolation: Isolation,
+    ) -> StartOrder {
         let start = self.next_start;
         self.next_start += 1;
         StartOrder {
@@ -471,7 +532,13 @@ impl<'a> Executor<'a> {
         }
     }
 
-    fn ban_forks(&mut self, history: &mut History, kind: &str, words: String, on: On<'_>) -> Control {
+    fn ban_forks(
+        &mut self,
+        history: &mut History,
+        kind: &str,
+        words: String,
+        on: On<'_>,
+    ) -> Control {
         if self.fork_ban.is_some() {
             return Control::Continue;
         }
@@ -483,7 +550,12 @@ impl<'a> Executor<'a> {
             if start.own.is_none() && start.own_run.is_none() {
                 start.own = start.forks.pop_front();
             }
-            given_back.extend(start.forks.drain(..).map(|own| (own, selected.clone(), isolation)));
+            given_back.extend(
+                start
+                    .forks
+                    .drain(..)
+                    .map(|own| (own, selected.clone(), isolation)),
+            );
         }
         for (own, selected, isolation) in given_back {
             match own {
@@ -498,7 +570,9 @@ impl<'a> Executor<'a> {
     }
 
     fn begin_run(&mut self, history: &mut History, key: u32, on: On<'_>) -> Control {
-        let Some(start) = self.starts.get_mut(&key) else { return Control::Continue };
+        let Some(start) = self.starts.get_mut(&key) else {
+            return Control::Continue;
+        };
         if let Some(own) = start.forks.pop_front() {
             return self.fork(history, key, own, on);
         }
@@ -512,7 +586,10 @@ impl<'a> Executor<'a> {
         let start_worker = self.free_worker();
         let run = self.activate(history, key, own, Engine::Fresh, start_worker);
         let control = self.announce(history, &run, on);
-        let start = self.starts.get_mut(&key).expect("it was there a moment ago");
+        let start = self
+            .starts
+            .get_mut(&key)
+            .expect("it was there a moment ago");
         let indices = start.indices(&run);
         let run_key = self.next_run_key;
         self.next_run_key += 1;
@@ -526,14 +603,25 @@ impl<'a> Executor<'a> {
     }
 
     /// Makes a run active in a process, or takes up an interrupted one.
-    fn activate(&mut self, history: &History, key: u32, own: Own, engine: Engine, worker: u32) -> ActiveRun {
+    fn activate(
+        &mut self,
+        history: &History,
+        key: u32,
+        own: Own,
+        engine: Engine,
+        worker: u32,
+    ) -> ActiveRun {
         let start = &self.starts[&key];
         match own {
             Own::New(order) => {
                 let selected = start.order.selected.as_ref();
                 let tests: Vec<u32> = match selected {
                     None => start.table.clone(),
-                    Some(ids) => ids.iter().filter_map(|id| history.find(id)).filter(|t| start.positions.contains_key(t)).collect(),
+                    Some(ids) => ids
+                        .iter()
+                        .filter_map(|id| history.find(id))
+                        .filter(|t| start.positions.contains_key(t))
+                        .collect(),
                 };
                 let conditions = Conditions {
                     purpose: order.purpose,
@@ -545,12 +633,24 @@ impl<'a> Executor<'a> {
                         Engine::Forked => order.seed,
                     },
                     start_seed: start.order.seed,
-                    order: if selected.is_some() { "listed" } else { "collected" }.to_owned(),
+                    order: if selected.is_some() {
+                        "listed"
+                    } else {
+                        "collected"
+                    }
+                    .to_owned(),
                     worker,
                     isolation: start.order.isolation.to_string(),
                     selected: selected.map(|ids| ids.iter().map(|id| id.nodeid.clone()).collect()),
                 };
-                ActiveRun::begin(order, conditions, &tests, history.tests().len(), worker, key)
+                ActiveRun::begin(
+                    order,
+                    conditions,
+                    &tests,
+                    history.tests().len(),
+                    worker,
+                    key,
+                )
             }
             Own::Continue(run) => {
                 let mut run = *run;
@@ -572,7 +672,10 @@ impl<'a> Executor<'a> {
         if run.processes > 1 {
             return Control::Continue;
         }
-        on(history, Signal::RunStarted(run.order.run, run.conditions.clone()))
+        on(
+            history,
+            Signal::RunStarted(run.order.run, run.conditions.clone()),
+        )
     }
 
     fn fork(&mut self, history: &mut History, key: u32, own: Own, on: On<'_>) -> Control {
@@ -587,8 +690,17 @@ impl<'a> Executor<'a> {
         }
     }
 
-    fn try_fork(&mut self, history: &mut History, key: u32, own: Own, on: On<'_>) -> Result<Control, (Own, String)> {
-        let start = self.starts.get_mut(&key).expect("only called for living starts");
+    fn try_fork(
+        &mut self,
+        history: &mut History,
+        key: u32,
+        own: Own,
+        on: On<'_>,
+    ) -> Result<Control, (Own, String)> {
+        let start = self
+            .starts
+            .get_mut(&key)
+            .expect("only called for living starts");
         let (world, namespaces) = match start.process.world.child_world() {
             Ok(made) => made,
             Err(error) => return Err((own, format!("cannot {error}"))),
@@ -606,13 +718,19 @@ impl<'a> Executor<'a> {
         let mut run = self.activate(history, key, own, Engine::Forked, worker);
         let channel = self.next_channel;
         self.next_channel += 1;
-        let start = self.starts.get_mut(&key).expect("it was there a moment ago");
+        let start = self
+            .starts
+            .get_mut(&key)
+            .expect("it was there a moment ago");
         let frame = ToPlugin::Fork {
             run: run.order.run,
             seed: run.order.seed,
             indices: start.indices(&run),
             env: BTreeMap::new(),
-            namespaces: namespaces.iter().map(|(kind, _)| namespace_name(*kind).to_owned()).collect(),
+            namespaces: namespaces
+                .iter()
+                .map(|(kind, _)| namespace_name(*kind).to_owned())
+                .collect(),
             cwd: start.process.cwd.to_string_lossy().into_owned(),
             keep_caps: self.site.keep_caps.clone(),
             stack_signal: STACK_SIGNAL,
@@ -623,13 +741,21 @@ impl<'a> Executor<'a> {
         let reading = sent.and_then(|()| process::read_frames(ours, channel, self.sender.clone()));
         if let Err(error) = reading {
             self.release_worker(worker);
-            let own = if run.processes > 1 { Own::Continue(Box::new(run)) } else { Own::New(run.order) };
+            let own = if run.processes > 1 {
+                Own::Continue(Box::new(run))
+            } else {
+                Own::New(run.order)
+            };
             return Err((own, format!("cannot send the order to fork: {error}")));
         }
         start.live += 1;
         let run_key = self.next_run_key;
         self.next_run_key += 1;
-        run.child = Some(Child { world: Some(world), channel, output });
+        run.child = Some(Child {
+            world: Some(world),
+            channel,
+            output,
+        });
         self.owners.insert(channel, Owner::Child(run_key));
         let control = self.announce(history, &run, on);
         self.runs.insert(run_key, run);
@@ -655,8 +781,16 @@ impl<'a> Executor<'a> {
         }
     }
 
-    fn start_frame(&mut self, history: &mut History, key: u32, frame: FromPlugin, on: On<'_>) -> Control {
-        let Some(start) = self.starts.get_mut(&key) else { return Control::Continue };
+    fn start_frame(
+        &mut self,
+        history: &mut History,
+        key: u32,
+        frame: FromPlugin,
+        on: On<'_>,
+    ) -> Control {
+        let Some(start) = self.starts.get_mut(&key) else {
+            return Control::Continue;
+        };
         match frame {
             FromPlugin::Hello(hello) => start.collection.hello = Some(hello),
             FromPlugin::File(path) => start.last_file = Some(path),
@@ -664,9 +798,13 @@ impl<'a> Executor<'a> {
             FromPlugin::Collected(part) => start.collected(part),
             FromPlugin::Ready(ready) => return self.start_ready(history, key, ready, on),
             FromPlugin::Forked { .. } => {}
-            FromPlugin::ForkFailed { run, message } => return self.fork_failed(history, run, message, on),
+            FromPlugin::ForkFailed { run, message } => {
+                return self.fork_failed(history, run, message, on);
+            }
             FromPlugin::Exited(exited) => {
-                let found = self.runs.iter_mut().find(|(_, r)| r.child.is_some() && r.order.run == exited.run && r.end.is_none());
+                let found = self.runs.iter_mut().find(|(_, r)| {
+                    r.child.is_some() && r.order.run == exited.run && r.end.is_none()
+                });
                 if let Some((run_key, run)) = found {
                     run.end = Some(End::from(&exited));
                     let run_key = *run_key;
@@ -680,11 +818,18 @@ impl<'a> Executor<'a> {
                     run.session_error(format!("the plugin failed: {words}"));
                 }
             }
-            frame @ (FromPlugin::Started(_) | FromPlugin::Done { .. } | FromPlugin::Remark(..) | FromPlugin::Finish { .. }) => {
+            frame @ (FromPlugin::Started(_)
+            | FromPlugin::Done { .. }
+            | FromPlugin::Remark(..)
+            | FromPlugin::Finish { .. }) => {
                 if let Some(run) = start.own_run {
                     return self.run_frame(history, run, frame, on);
                 }
-                if let FromPlugin::Finish { message: Some(message), .. } = frame {
+                if let FromPlugin::Finish {
+                    message: Some(message),
+                    ..
+                } = frame
+                {
                     start.trouble.get_or_insert(message);
                 }
             }
@@ -692,22 +837,44 @@ impl<'a> Executor<'a> {
         Control::Continue
     }
 
-    fn start_ready(&mut self, history: &mut History, key: u32, ready: Ready, on: On<'_>) -> Control {
-        let Some(start) = self.starts.get_mut(&key) else { return Control::Continue };
+    fn start_ready(
+        &mut self,
+        history: &mut History,
+        key: u32,
+        ready: Ready,
+        on: On<'_>,
+    ) -> Control {
+        let Some(start) = self.starts.get_mut(&key) else {
+            return Control::Continue;
+        };
         if start.phase != StartPhase::Launching {
             return Control::Continue;
         }
         start.phase = StartPhase::Ready;
-        start.table = start.collection.tests.iter().map(|id| history.intern(id)).collect();
-        start.positions = start.table.iter().enumerate().map(|(local, global)| (*global, local as u32)).collect();
+        start.table = start
+            .collection
+            .tests
+            .iter()
+            .map(|id| history.intern(id))
+            .collect();
+        start.positions = start
+            .table
+            .iter()
+            .enumerate()
+            .map(|(local, global)| (*global, local as u32))
+            .collect();
         let seconds = start.launched.elapsed().as_secs_f64();
         let worker = start.worker;
         let collection = start.collection.clone();
         let table = start.table.clone();
         let forking = !start.forks.is_empty();
         self.release_worker(worker);
-        let blocking = ready.hazards.iter().find(|(kind, _)| BLOCKING.contains(&kind.as_str())).cloned();
-        let control = on(history, Signal::Ready(collection, ready, seconds));
+        let blocking = ready
+            .hazards
+            .iter()
+            .find(|(kind, _)| BLOCKING.contains(&kind.as_str()))
+            .cloned();
+        let control = on(history, Signal::Ready(Box::new(collection), ready, seconds));
         if control != Control::Continue {
             return control;
         }
@@ -719,17 +886,30 @@ impl<'a> Executor<'a> {
         }
         match &self.first_list {
             None => self.first_list = Some(table),
-            Some(first) if *first != table && self.fork_ban.is_none() => {
-                let words = "the list of tests differs from one start of the interpreter to the next".to_owned();
-                return self.ban_forks(history, "collection", words, on);
+            Some(first) => {
+                if self.fork_ban.is_none() && is_another_list(first, &table) {
+                    let words =
+                        "the list of tests is another one in every start of the interpreter"
+                            .to_owned();
+                    return self.ban_forks(history, "collection", words, on);
+                }
             }
-            Some(_) => {}
         }
         Control::Continue
     }
 
-    fn fork_failed(&mut self, history: &mut History, run_number: u32, message: String, on: On<'_>) -> Control {
-        let found = self.runs.iter().find(|(_, r)| r.child.is_some() && r.order.run == run_number).map(|(key, _)| *key);
+    fn fork_failed(
+        &mut self,
+        history: &mut History,
+        run_number: u32,
+        message: String,
+        on: On<'_>,
+    ) -> Control {
+        let found = self
+            .runs
+            .iter()
+            .find(|(_, r)| r.child.is_some() && r.order.run == run_number)
+            .map(|(key, _)| *key);
         if let Some(run) = found.and_then(|key| self.runs.remove(&key)) {
             self.release_worker(run.worker);
             let selected = self.starts.get_mut(&run.start_key).and_then(|start| {
@@ -746,11 +926,21 @@ impl<'a> Executor<'a> {
         self.ban_forks(history, "fork", message, on)
     }
 
-    fn start_closed(&mut self, history: &mut History, key: u32, violation: Option<String>, on: On<'_>) -> Control {
-        let Some(start) = self.starts.get_mut(&key) else { return Control::Continue };
+    fn start_closed(
+        &mut self,
+        history: &mut History,
+        key: u32,
+        violation: Option<String>,
+        on: On<'_>,
+    ) -> Control {
+        let Some(start) = self.starts.get_mut(&key) else {
+            return Control::Continue;
+        };
         start.closed = true;
         if let Some(words) = violation {
-            start.trouble.get_or_insert(format!("pytest's process sent what is not our protocol: {words}"));
+            start.trouble.get_or_insert(format!(
+                "pytest's process sent what is not our protocol: {words}"
+            ));
         }
         match start.phase {
             StartPhase::Launching => self.start_failed(history, key, false, on),
@@ -771,10 +961,22 @@ impl<'a> Executor<'a> {
         }
     }
 
-    fn start_failed(&mut self, history: &mut History, key: u32, timed_out: bool, on: On<'_>) -> Control {
-        let Some(mut start) = self.starts.remove(&key) else { return Control::Continue };
+    fn start_failed(
+        &mut self,
+        history: &mut History,
+        key: u32,
+        timed_out: bool,
+        on: On<'_>,
+    ) -> Control {
+        let Some(mut start) = self.starts.remove(&key) else {
+            return Control::Continue;
+        };
         self.release_worker(start.worker);
-        let exit = if timed_out { None } else { start.process.world.wait(Some(EXIT_GRACE)).ok().flatten() };
+        let exit = if timed_out {
+            None
+        } else {
+            start.process.world.wait(Some(EXIT_GRACE)).ok().flatten()
+        };
         start.process.world.kill();
         let collection = std::mem::take(&mut start.collection);
         let failure = StartFailure {
@@ -789,9 +991,19 @@ impl<'a> Executor<'a> {
         on(history, Signal::StartFailed(Box::new(failure)))
     }
 
-    fn run_frame(&mut self, history: &mut History, run_key: u32, frame: FromPlugin, on: On<'_>) -> Control {
-        let Some(run) = self.runs.get_mut(&run_key) else { return Control::Continue };
-        let Some(start) = self.starts.get(&run.start_key) else { return Control::Continue };
+    fn run_frame(
+        &mut self,
+        history: &mut History,
+        run_key: u32,
+        frame: FromPlugin,
+        on: On<'_>,
+    ) -> Control {
+        let Some(run) = self.runs.get_mut(&run_key) else {
+            return Control::Continue;
+        };
+        let Some(start) = self.starts.get(&run.start_key) else {
+            return Control::Continue;
+        };
         // After the limit was reached nothing the process says counts: it is about to be killed.
         let dumping = matches!(run.phase, Phase::Dumping { .. });
         match frame {
@@ -800,12 +1012,21 @@ impl<'a> Executor<'a> {
                     run.started(*test);
                 }
             }
-            FromPlugin::Done { index, outcome, duration_us, detail } if !dumping => {
-                let Some(&test) = start.table.get(index as usize) else { return Control::Continue };
+            FromPlugin::Done {
+                index,
+                outcome,
+                duration_us,
+                detail,
+            } if !dumping => {
+                let Some(&test) = start.table.get(index as usize) else {
+                    return Control::Continue;
+                };
                 let seconds = duration_us as f64 / 1e6;
                 let longest = self.longest.entry(test).or_insert(0.0);
                 *longest = longest.max(seconds);
-                let failure = outcome.is_failure().then(|| detail.map_or_else(|| Box::new(blank(outcome)), |d| d));
+                let failure = outcome
+                    .is_failure()
+                    .then(|| detail.unwrap_or_else(|| Box::new(blank(outcome))));
                 run.done(test, outcome, duration_us, failure.as_deref().cloned());
                 if let Some(failure) = failure {
                     let id = history.tests()[test as usize].clone();
@@ -818,9 +1039,14 @@ impl<'a> Executor<'a> {
                     run.remark(*test, remark_words(&remark));
                 }
             }
-            FromPlugin::Finish { exitstatus, message } if !dumping => {
+            FromPlugin::Finish {
+                exitstatus,
+                message,
+            } if !dumping => {
                 run.finished = true;
-                run.phase = Phase::Ending { until: Instant::now() + EXIT_GRACE };
+                run.phase = Phase::Ending {
+                    until: Instant::now() + EXIT_GRACE,
+                };
                 if let Some(message) = message {
                     run.session_error(message);
                 } else if exitstatus == 3 {
@@ -828,20 +1054,26 @@ impl<'a> Executor<'a> {
                 }
                 return self.conclude_if_over(history, run_key, on);
             }
-            FromPlugin::InternalError(words) => run.session_error(format!("the plugin failed: {words}")),
+            FromPlugin::InternalError(words) => {
+                run.session_error(format!("the plugin failed: {words}"))
+            }
             _ => {}
         }
         Control::Continue
     }
 
     fn run_closed(&mut self, run_key: u32, violation: Option<String>) {
-        let Some(run) = self.runs.get_mut(&run_key) else { return };
+        let Some(run) = self.runs.get_mut(&run_key) else {
+            return;
+        };
         run.closed = true;
         if let Some(words) = violation {
             run.session_error(words);
         }
         if run.phase == Phase::Running {
-            run.phase = Phase::Ending { until: Instant::now() + EXIT_GRACE };
+            run.phase = Phase::Ending {
+                until: Instant::now() + EXIT_GRACE,
+            };
         }
     }
 
@@ -850,7 +1082,9 @@ impl<'a> Executor<'a> {
         let now = Instant::now();
         let keys: Vec<u32> = self.runs.keys().copied().collect();
         for key in keys {
-            let Some(run) = self.runs.get(&key) else { continue };
+            let Some(run) = self.runs.get(&key) else {
+                continue;
+            };
             let control = match run.phase {
                 Phase::Running => {
                     if let Some((test, time)) = run.running_for()
@@ -860,7 +1094,9 @@ impl<'a> Executor<'a> {
                     }
                     Control::Continue
                 }
-                Phase::Dumping { until, printed } if now >= until => self.time_out(history, key, printed, on),
+                Phase::Dumping { until, printed } if now >= until => {
+                    self.time_out(history, key, printed, on)
+                }
                 Phase::Dumping { .. } => Control::Continue,
                 Phase::Ending { .. } => self.conclude_if_over(history, key, on),
             };
@@ -868,10 +1104,17 @@ impl<'a> Executor<'a> {
                 return control;
             }
         }
-        let keys: Vec<u32> = self.starts.iter().filter(|(_, s)| s.phase == StartPhase::Launching).map(|(k, _)| *k).collect();
+        let keys: Vec<u32> = self
+            .starts
+            .iter()
+            .filter(|(_, s)| s.phase == StartPhase::Launching)
+            .map(|(k, _)| *k)
+            .collect();
         for key in keys {
             let limit = self.limits.collect_timeout;
-            let Some(start) = self.starts.get_mut(&key) else { continue };
+            let Some(start) = self.starts.get_mut(&key) else {
+                continue;
+            };
             match start.dumping {
                 None if start.launched.elapsed() >= limit => {
                     let _ = start.process.world.signal_all(STACK_SIGNAL);
@@ -895,7 +1138,10 @@ impl<'a> Executor<'a> {
         if let Some(limit) = self.limits.test_timeout {
             return limit;
         }
-        let seen = self.longest.get(&test).map(|s| Duration::try_from_secs_f64(s * SLOWDOWN).unwrap_or(UNKNOWN_TEST));
+        let seen = self
+            .longest
+            .get(&test)
+            .map(|s| Duration::try_from_secs_f64(s * SLOWDOWN).unwrap_or(UNKNOWN_TEST));
         match (self.hung.contains_key(&test), seen) {
             (true, seen) => seen.unwrap_or_default().max(HUNG_TEST),
             (false, Some(seen)) => seen.max(KNOWN_TEST),
@@ -904,20 +1150,36 @@ impl<'a> Executor<'a> {
     }
 
     fn dump_stacks(&mut self, run_key: u32) {
-        let Some(run) = self.runs.get_mut(&run_key) else { return };
+        let Some(run) = self.runs.get_mut(&run_key) else {
+            return;
+        };
         let start = self.starts.get(&run.start_key);
         let (world, output) = match &run.child {
             Some(child) => (child.world.as_ref(), Some(&child.output)),
-            None => (start.map(|s| &s.process.world), start.map(|s| &s.process.output)),
+            None => (
+                start.map(|s| &s.process.world),
+                start.map(|s| &s.process.output),
+            ),
         };
         let printed = output.map_or(0, Captured::total);
         // If it cannot be signalled it is killed without stacks.
         let _ = world.map(|w| w.signal_all(STACK_SIGNAL));
-        run.phase = Phase::Dumping { until: Instant::now() + STACK_TIME, printed };
+        run.phase = Phase::Dumping {
+            until: Instant::now() + STACK_TIME,
+            printed,
+        };
     }
 
-    fn time_out(&mut self, history: &mut History, run_key: u32, printed: u64, on: On<'_>) -> Control {
-        let Some(run) = self.runs.get_mut(&run_key) else { return Control::Continue };
+    fn time_out(
+        &mut self,
+        history: &mut History,
+        run_key: u32,
+        printed: u64,
+        on: On<'_>,
+    ) -> Control {
+        let Some(run) = self.runs.get_mut(&run_key) else {
+            return Control::Continue;
+        };
         let Some((test, since)) = run.current.take() else {
             run.phase = Phase::Running;
             return Control::Continue;
@@ -925,19 +1187,34 @@ impl<'a> Executor<'a> {
         let limit = since.elapsed();
         let output = match &run.child {
             Some(child) => child.output.text_since(printed),
-            None => self.starts.get(&run.start_key).map(|s| s.process.output.text_since(printed)).unwrap_or_default(),
+            None => self
+                .starts
+                .get(&run.start_key)
+                .map(|s| s.process.output.text_since(printed))
+                .unwrap_or_default(),
         };
         let failure = Failure {
             kind: "timeout".to_owned(),
-            message: format!("still running after {:.1} s; killed", limit.as_secs_f64() - STACK_TIME.as_secs_f64()),
+            message: format!(
+                "still running after {:.1} s; killed",
+                limit.as_secs_f64() - STACK_TIME.as_secs_f64()
+            ),
             longrepr: last_chars(&output, LONGREPR_LIMIT as usize),
             ..blank(Outcome::TimedOut)
         };
-        run.done(test, Outcome::TimedOut, limit.as_micros() as u64, Some(failure.clone()));
+        run.done(
+            test,
+            Outcome::TimedOut,
+            limit.as_micros() as u64,
+            Some(failure.clone()),
+        );
         *self.hung.entry(test).or_default() += 1;
         let number = run.order.run;
         let id = history.tests()[test as usize].clone();
-        let control = on(history, Signal::Failed(number, id, Outcome::TimedOut, Box::new(failure)));
+        let control = on(
+            history,
+            Signal::Failed(number, id, Outcome::TimedOut, Box::new(failure)),
+        );
         if control != Control::Continue {
             return control;
         }
@@ -946,12 +1223,21 @@ impl<'a> Executor<'a> {
 
     /// Deals with a run whose process has said its last word.
     fn conclude_if_over(&mut self, history: &mut History, run_key: u32, on: On<'_>) -> Control {
-        let Some(run) = self.runs.get_mut(&run_key) else { return Control::Continue };
-        let Phase::Ending { until } = run.phase else { return Control::Continue };
+        let Some(run) = self.runs.get_mut(&run_key) else {
+            return Control::Continue;
+        };
+        let Phase::Ending { until } = run.phase else {
+            return Control::Continue;
+        };
         if run.child.is_none() && run.end.is_none() {
-            let Some(start) = self.starts.get_mut(&run.start_key) else { return Control::Continue };
+            let Some(start) = self.starts.get_mut(&run.start_key) else {
+                return Control::Continue;
+            };
             if let Ok(Some(exit)) = start.process.world.wait(Some(Duration::ZERO)) {
-                run.end = Some(End { code: exit.code, signal: exit.signal });
+                run.end = Some(End {
+                    code: exit.code,
+                    signal: exit.signal,
+                });
             }
         }
         let late = Instant::now() >= until;
@@ -961,17 +1247,26 @@ impl<'a> Executor<'a> {
             return Control::Continue;
         }
         if run.finished && run.end.is_none() {
-            run.session_error(format!("the process was still alive {} s after its last test and was killed", EXIT_GRACE.as_secs()));
+            run.session_error(format!(
+                "the process was still alive {} s after its last test and was killed",
+                EXIT_GRACE.as_secs()
+            ));
         }
         if let Some((test, since)) = run.current.take() {
             let words = match (run.finished, run.end) {
                 (true, _) => "ended the whole test session".to_owned(),
-                (false, Some(end)) => format!("the process {} while this test was running", end.words()),
+                (false, Some(end)) => {
+                    format!("the process {} while this test was running", end.words())
+                }
                 (false, None) => "closed the connection that results are reported over".to_owned(),
             };
             let output = match &run.child {
                 Some(child) => child.output.text(),
-                None => self.starts.get(&run.start_key).map(|s| s.process.output.text()).unwrap_or_default(),
+                None => self
+                    .starts
+                    .get(&run.start_key)
+                    .map(|s| s.process.output.text())
+                    .unwrap_or_default(),
             };
             let failure = Failure {
                 kind: "crash".to_owned(),
@@ -979,25 +1274,42 @@ impl<'a> Executor<'a> {
                 longrepr: last_chars(&output, LONGREPR_LIMIT as usize),
                 ..blank(Outcome::Crashed)
             };
-            run.done(test, Outcome::Crashed, since.elapsed().as_micros() as u64, Some(failure.clone()));
+            run.done(
+                test,
+                Outcome::Crashed,
+                since.elapsed().as_micros() as u64,
+                Some(failure.clone()),
+            );
             let number = run.order.run;
             let id = history.tests()[test as usize].clone();
-            let control = on(history, Signal::Failed(number, id, Outcome::Crashed, Box::new(failure)));
+            let control = on(
+                history,
+                Signal::Failed(number, id, Outcome::Crashed, Box::new(failure)),
+            );
             if control != Control::Continue {
                 return control;
             }
         } else if !run.finished && !run.has_session_error() {
-            let words = run.end.map_or_else(|| "closed its connection".to_owned(), End::words);
-            run.session_error(format!("the process {words} between tests or after the last one"));
+            let words = run
+                .end
+                .map_or_else(|| "closed its connection".to_owned(), End::words);
+            run.session_error(format!(
+                "the process {words} between tests or after the last one"
+            ));
         }
         self.go_on(history, run_key, on)
     }
 
     /// Continues a run in a new process if tests are left, else completes it. Its present process is done for.
     fn go_on(&mut self, history: &mut History, run_key: u32, on: On<'_>) -> Control {
-        let Some(mut run) = self.runs.remove(&run_key) else { return Control::Continue };
+        let Some(mut run) = self.runs.remove(&run_key) else {
+            return Control::Continue;
+        };
         self.release_worker(run.worker);
-        let isolation = self.starts.get(&run.start_key).map_or(Isolation::Full, |s| s.order.isolation);
+        let isolation = self
+            .starts
+            .get(&run.start_key)
+            .map_or(Isolation::Full, |s| s.order.isolation);
         let key = run.start_key;
         if let Some(mut child) = run.child.take() {
             self.owners.remove(&child.channel);
@@ -1014,7 +1326,10 @@ impl<'a> Executor<'a> {
         if !run.todo.is_empty() && progress {
             let can_fork = run.engine() == Engine::Forked
                 && self.fork_ban.is_none()
-                && self.starts.get(&key).is_some_and(|s| s.phase == StartPhase::Ready && !s.closed);
+                && self
+                    .starts
+                    .get(&key)
+                    .is_some_and(|s| s.phase == StartPhase::Ready && !s.closed);
             if can_fork {
                 return self.fork(history, key, Own::Continue(Box::new(run)), on);
             }
@@ -1042,14 +1357,18 @@ impl<'a> Executor<'a> {
 
     fn tidy_start(&mut self, key: u32) {
         let over = self.starts.get(&key).is_some_and(|s| {
-            s.phase == StartPhase::Ready && s.forks.is_empty() && s.live == 0 && (s.own.is_none() || s.closed)
+            s.phase == StartPhase::Ready
+                && s.forks.is_empty()
+                && s.live == 0
+                && (s.own.is_none() || s.closed)
         });
         if over && let Some(mut start) = self.starts.remove(&key) {
             self.owners.remove(&key);
             let _ = start.process.send(&ToPlugin::Quit);
             match start.own.take() {
                 Some(Own::New(run)) => {
-                    let order = self.fresh_start(run, start.order.selected.clone(), start.order.isolation);
+                    let order =
+                        self.fresh_start(run, start.order.selected.clone(), start.order.isolation);
                     self.queue.push_back((order, None));
                 }
                 Some(Own::Continue(run)) => self.continue_fresh(run, start.order.isolation),
@@ -1080,7 +1399,10 @@ impl ActiveStart {
             .iter()
             .map(|id| {
                 let count = seen.entry(id).or_default();
-                let test = TestId { nodeid: id.clone(), occurrence: *count };
+                let test = TestId {
+                    nodeid: id.clone(),
+                    occurrence: *count,
+                };
                 *count += 1;
                 test
             })
@@ -1090,9 +1412,30 @@ impl ActiveStart {
 
     /// Positions to run; `None` if that is all of them in order.
     fn indices(&self, run: &ActiveRun) -> Option<Vec<u32>> {
-        let all = run.todo.len() == self.table.len() && run.todo.iter().zip(&self.table).all(|(a, b)| a == b);
-        (!all).then(|| run.todo.iter().filter_map(|test| self.positions.get(test)).copied().collect())
+        let all = run.todo.len() == self.table.len()
+            && run.todo.iter().zip(&self.table).all(|(a, b)| a == b);
+        (!all).then(|| {
+            run.todo
+                .iter()
+                .filter_map(|test| self.positions.get(test))
+                .copied()
+                .collect()
+        })
     }
+}
+
+/// Whether two collections differ so much that nothing can be taken for the same suite: less than nine tenths of the tests in common,
+/// or the common ones in another order. A few ids made from the time or from a set do not change what the other tests see.
+fn is_another_list(a: &[u32], b: &[u32]) -> bool {
+    if a == b {
+        return false;
+    }
+    let in_a: std::collections::HashSet<u32> = a.iter().copied().collect();
+    let in_b: std::collections::HashSet<u32> = b.iter().copied().collect();
+    let common_a = a.iter().filter(|test| in_b.contains(test));
+    let common_b = b.iter().filter(|test| in_a.contains(test));
+    let shared = common_a.clone().count();
+    shared * 10 < a.len().max(b.len()) * 9 || !common_a.eq(common_b)
 }
 
 fn namespace_name(kind: Namespace) -> &'static str {
@@ -1108,7 +1451,11 @@ fn namespace_name(kind: Namespace) -> &'static str {
 
 fn remark_words(remark: &wire::Remark) -> String {
     match remark.kind.as_str() {
-        "scope_teardown" => format!("a {}-scoped fixture failed when it was torn down after this test: {}", remark.scope, first_line(&remark.message)),
+        "scope_teardown" => format!(
+            "a {}-scoped fixture failed when it was torn down after this test: {}",
+            remark.scope,
+            first_line(&remark.message)
+        ),
         "forked_without_exit" => "forks a process that comes back into pytest".to_owned(),
         "closed_stdout" => "closes standard output".to_owned(),
         other if remark.message.is_empty() => other.to_owned(),
@@ -1135,5 +1482,29 @@ fn blank(outcome: Outcome) -> Failure {
 
 fn last_chars(text: &str, limit: usize) -> String {
     let skip = text.chars().count().saturating_sub(limit);
-    text.chars().skip(skip).collect::<String>().trim().to_owned()
+    text.chars()
+        .skip(skip)
+        .collect::<String>()
+        .trim()
+        .to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_another_list;
+
+    #[test]
+    fn a_few_changing_ids_are_the_same_suite_and_another_order_is_not() {
+        let all: Vec<u32> = (0..100).collect();
+        let few: Vec<u32> = (0..100).map(|i| if i == 50 { 200 } else { i }).collect();
+        let many: Vec<u32> = (0..100)
+            .map(|i| if i % 5 == 0 { 200 + i } else { i })
+            .collect();
+        let swapped: Vec<u32> = (0..100).map(|i| if i < 2 { 1 - i } else { i }).collect();
+        assert!(!is_another_list(&all, &all));
+        assert!(!is_another_list(&all, &few));
+        assert!(is_another_list(&all, &many));
+        assert!(is_another_list(&all, &swapped));
+        assert!(is_another_list(&all, &[]));
+    }
 }

@@ -61,7 +61,10 @@ impl Seeds {
         hasher.update(label.as_bytes());
         hasher.update(number.to_le_bytes());
         let digest = hasher.finalize();
-        digest.iter().take(8).fold(0, |seed, byte| (seed << 8) | u64::from(*byte))
+        digest
+            .iter()
+            .take(8)
+            .fold(0, |seed, byte| (seed << 8) | u64::from(*byte))
     }
 }
 
@@ -72,7 +75,13 @@ mod tests {
     #[test]
     fn seeds_depend_on_the_scan_the_kind_and_the_number() {
         let seeds = Seeds(1);
-        let all = [seeds.run(1), seeds.run(2), seeds.start(1), seeds.start(2), Seeds(2).run(1)];
+        let all = [
+            seeds.run(1),
+            seeds.run(2),
+            seeds.start(1),
+            seeds.start(2),
+            Seeds(2).run(1),
+        ];
         for (i, a) in all.iter().enumerate() {
             for b in &all[i + 1..] {
                 assert_ne!(a, b);

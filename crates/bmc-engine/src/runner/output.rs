@@ -28,18 +28,20 @@ impl Captured {
     pub(crate) fn drain(pipe: OwnedFd) -> std::io::Result<Self> {
         let captured = Self::default();
         let shared = captured.clone();
-        thread::Builder::new().name("output".into()).spawn(move || {
-            let mut pipe = File::from(pipe);
-            let mut buffer = vec![0; 1 << 16];
-            loop {
-                match pipe.read(&mut buffer) {
-                    Ok(0) => return,
-                    Ok(got) => shared.add(&buffer[..got]),
-                    Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-                    Err(_) => return,
+        thread::Builder::new()
+            .name("output".into())
+            .spawn(move || {
+                let mut pipe = File::from(pipe);
+                let mut buffer = vec![0; 1 << 16];
+                loop {
+                    match pipe.read(&mut buffer) {
+                        Ok(0) => return,
+                        Ok(got) => shared.add(&buffer[..got]),
+                        Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                        Err(_) => return,
+                    }
                 }
-            }
-        })?;
+            })?;
         Ok(captured)
     }
 

@@ -94,11 +94,19 @@ pub(super) struct Launch<'a> {
 impl Process {
     /// Launches a process and sends it its configuration.
     pub(super) fn launch(launch: Launch<'_>) -> Result<Self, LaunchError> {
-        let Launch { site, isolation, config, channel, sender } = launch;
+        let Launch {
+            site,
+            isolation,
+            config,
+            channel,
+            sender,
+        } = launch;
         let (ours, theirs) = UnixStream::pair().map_err(io_error("make a socket pair"))?;
         let (pipe_read, pipe_write) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)
             .map_err(|e| io_error("make a pipe")(e.into()))?;
-        let pipe_again = pipe_write.try_clone().map_err(io_error("copy a descriptor"))?;
+        let pipe_again = pipe_write
+            .try_clone()
+            .map_err(io_error("copy a descriptor"))?;
         let place = Place::prepare(site, isolation, channel)?;
         let world = site.launcher.spawn(Spec {
             isolation,
@@ -135,7 +143,10 @@ impl Process {
             private: place.private,
             cwd: place.cwd,
         };
-        process.control.set_write_timeout(Some(WRITE_TIMEOUT)).map_err(io_error("set up a socket"))?;
+        process
+            .control
+            .set_write_timeout(Some(WRITE_TIMEOUT))
+            .map_err(io_error("set up a socket"))?;
         read_frames(ours, channel, sender).map_err(io_error("start a thread"))?;
         // A process that died at once has closed its end; what it printed says why, so that is not an error here.
         let _ = process.send(&ToPlugin::Config(config));
@@ -148,34 +159,49 @@ impl Process {
     }
 
     /// Sends a frame with descriptors attached to its first byte.
-    pub(super) fn send_with(&mut self, frame: &ToPlugin, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
+    pub(super) fn send_with(
+        &mut self,
+        frame: &ToPlugin,
+        descriptors: &[BorrowedFd<'_>],
+    ) -> io::Result<()> {
         let bytes = wire::encode(frame)?;
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(16))];
         let mut ancillary = SendAncillaryBuffer::new(&mut space);
         if !ancillary.push(SendAncillaryMessage::ScmRights(descriptors)) {
             return Err(io::Error::other("too many descriptors for one frame"));
         }
-        let sent = rustix::net::sendmsg(self.control.as_fd(), &[IoSlice::new(&bytes)], &mut ancillary, SendFlags::NOSIGNAL)?;
+        let sent = rustix::net::sendmsg(
+            self.control.as_fd(),
+            &[IoSlice::new(&bytes)],
+            &mut ancillary,
+            SendFlags::NOSIGNAL,
+        )?;
         self.control.write_all(&bytes[sent..])
     }
 }
 
 /// Starts the thread that turns a socket into messages.
-pub(super) fn read_frames(socket: UnixStream, channel: Channel, sender: SyncSender<Message>) -> io::Result<()> {
-    thread::Builder::new().name("frames".into()).spawn(move || {
-        let mut reader = FrameReader::new(socket);
-        loop {
-            let (message, last) = match reader.next_frame() {
-                Ok(Read1::Frame(frame)) => (Message::Frame(channel, frame), false),
-                Ok(Read1::End) => (Message::Closed(channel, None), true),
-                Ok(Read1::Violation(words)) => (Message::Closed(channel, Some(words)), true),
-                Err(error) => (Message::Closed(channel, Some(error.to_string())), true),
-            };
-            if sender.send(message).is_err() || last {
-                return;
+pub(super) fn read_frames(
+    socket: UnixStream,
+    channel: Channel,
+    sender: SyncSender<Message>,
+) -> io::Result<()> {
+    thread::Builder::new()
+        .name("frames".into())
+        .spawn(move || {
+            let mut reader = FrameReader::new(socket);
+            loop {
+                let (message, last) = match reader.next_frame() {
+                    Ok(Read1::Frame(frame)) => (Message::Frame(channel, frame), false),
+                    Ok(Read1::End) => (Message::Closed(channel, None), true),
+                    Ok(Read1::Violation(words)) => (Message::Closed(channel, Some(words)), true),
+                    Err(error) => (Message::Closed(channel, Some(error.to_string())), true),
+                };
+                if sender.send(message).is_err() || last {
+                    return;
+                }
             }
-        }
-    })?;
+        })?;
     Ok(())
 }
 
@@ -192,7 +218,13 @@ impl Place {
     fn prepare(site: &Site, isolation: Isolation, channel: Channel) -> Result<Self, LaunchError> {
         let mut writable = vec![site.bytecode.clone()];
         if isolation == Isolation::Full {
-            return Ok(Self { tree: site.tree.clone(), cwd: site.root.clone(), temporary: None, private: None, writable });
+            return Ok(Self {
+                tree: site.tree.clone(),
+                cwd: site.root.clone(),
+                temporary: None,
+                private: None,
+                writable,
+            });
         }
         let private = site.scratch.join(format!("process-{channel}"));
         let temporary = private.join("tmp");
@@ -200,22 +232,37 @@ impl Place {
         let (tree, cwd) = if isolation == Isolation::Copy {
             let tree = private.join("tree");
             copy_tree(&site.tree, &tree).map_err(io_error("copy the project"))?;
-            let below = site.root.strip_prefix(&site.tree).unwrap_or(std::path::Path::new(""));
+            let below = site
+                .root
+                .strip_prefix(&site.tree)
+                .unwrap_or(std::path::Path::new(""));
             let cwd = tree.join(below);
             (tree, cwd)
         } else {
             (site.tree.clone(), site.root.clone())
         };
         writable.push(private.clone());
-        Ok(Self { tree, cwd, temporary: Some(temporary), private: Some(private), writable })
+        Ok(Self {
+            tree,
+            cwd,
+            temporary: Some(temporary),
+            private: Some(private),
+            writable,
+        })
     }
 }
 
 fn arguments(site: &Site, place: &Place) -> Vec<OsString> {
-    let cache = place.temporary.clone().unwrap_or_else(|| PathBuf::from("/tmp")).join("breakmycode-pytest-cache");
+    let cache = place
+        .temporary
+        .clone()
+        .unwrap_or_else(|| PathBuf::from("/tmp"))
+        .join("breakmycode-pytest-cache");
     let mut option = OsString::from("cache_dir=");
     option.push(cache);
-    let mut arguments: Vec<OsString> = ["-m", "pytest", "-p", PLUGIN_MODULE, "-o"].map(OsString::from).to_vec();
+    let mut arguments: Vec<OsString> = ["-m", "pytest", "-p", PLUGIN_MODULE, "-o"]
+        .map(OsString::from)
+        .to_vec();
     arguments.push(option);
     arguments.extend(site.pytest_args.iter().cloned());
     arguments

@@ -33,7 +33,10 @@ impl End {
 
 impl From<&Exited> for End {
     fn from(exited: &Exited) -> Self {
-        Self { code: exited.code, signal: exited.signal }
+        Self {
+            code: exited.code,
+            signal: exited.signal,
+        }
     }
 }
 
@@ -112,7 +115,14 @@ pub(super) struct Child {
 
 impl ActiveRun {
     /// Begins a run over these tests (global indices, in order).
-    pub(super) fn begin(order: RunOrder, conditions: Conditions, tests: &[u32], known: usize, worker: u32, start_key: u32) -> Self {
+    pub(super) fn begin(
+        order: RunOrder,
+        conditions: Conditions,
+        tests: &[u32],
+        known: usize,
+        worker: u32,
+        start_key: u32,
+    ) -> Self {
         let mut outcomes = vec![Outcome::Missing.code(); known];
         for test in tests {
             outcomes[*test as usize] = Outcome::NotRun.code();
@@ -162,7 +172,9 @@ impl ActiveRun {
         if self.current.is_some_and(|(current, _)| current == test) {
             self.current = None;
         }
-        let Some(slot) = self.outcomes.get_mut(test as usize) else { return };
+        let Some(slot) = self.outcomes.get_mut(test as usize) else {
+            return;
+        };
         // The same test twice in one run (a plugin that repeats): the worse outcome stays.
         let before = Outcome::from_code(*slot);
         if before.is_some_and(|b| b.is_failure()) {
@@ -172,7 +184,11 @@ impl ActiveRun {
         self.durations.insert(test, us);
         self.recorded += 1;
         if outcome.is_failure() {
-            self.failures.push((test, outcome, failure.unwrap_or_else(|| unknown_failure(outcome))));
+            self.failures.push((
+                test,
+                outcome,
+                failure.unwrap_or_else(|| unknown_failure(outcome)),
+            ));
         }
     }
 
@@ -202,10 +218,13 @@ impl ActiveRun {
         self.current.map(|(test, since)| (test, since.elapsed()))
     }
 
-
     /// Makes the record.
     pub(super) fn into_record(self, history: &mut History) -> RunRecord {
-        let failures = self.failures.into_iter().map(|(test, outcome, failure)| history.failure(test, outcome, failure)).collect();
+        let failures = self
+            .failures
+            .into_iter()
+            .map(|(test, outcome, failure)| history.failure(test, outcome, failure))
+            .collect();
         let durations = (0..self.outcomes.len() as u32)
             .map(|test| self.durations.get(&test).map_or(0, |us| duration_code(*us)))
             .collect();

@@ -86,24 +86,43 @@ impl Store {
     /// A folder or file that cannot be made or written, and a database from a newer version.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         if let Some(folder) = path.parent().filter(|f| !f.as_os_str().is_empty()) {
-            std::fs::create_dir_all(folder).map_err(|source| StoreError::Folder { path: folder.to_owned(), source })?;
+            std::fs::create_dir_all(folder).map_err(|source| StoreError::Folder {
+                path: folder.to_owned(),
+                source,
+            })?;
         }
-        let sqlite = |source| StoreError::Sqlite { path: path.to_owned(), source };
+        let sqlite = |source| StoreError::Sqlite {
+            path: path.to_owned(),
+            source,
+        };
         let mut connection = Connection::open(path).map_err(sqlite)?;
         connection.busy_timeout(BUSY_TIMEOUT).map_err(sqlite)?;
         let found = version(&connection).map_err(sqlite)?;
         let known = MIGRATIONS.len() as u32;
         if found > known {
-            return Err(StoreError::Newer { path: path.to_owned(), found, known });
+            return Err(StoreError::Newer {
+                path: path.to_owned(),
+                found,
+                known,
+            });
         }
-        connection.pragma_update(None, "journal_mode", "wal").map_err(sqlite)?;
+        connection
+            .pragma_update(None, "journal_mode", "wal")
+            .map_err(sqlite)?;
         // WAL with NORMAL survives a killed process; only a power cut can lose the last transactions, never the file.
-        connection.pragma_update(None, "synchronous", "normal").map_err(sqlite)?;
-        connection.pragma_update(None, "foreign_keys", true).map_err(sqlite)?;
+        connection
+            .pragma_update(None, "synchronous", "normal")
+            .map_err(sqlite)?;
+        connection
+            .pragma_update(None, "foreign_keys", true)
+            .map_err(sqlite)?;
         if found < known {
             migrate(&mut connection).map_err(sqlite)?;
         }
-        Ok(Self { connection, path: path.to_owned() })
+        Ok(Self {
+            connection,
+            path: path.to_owned(),
+        })
     }
 
     /// Opens an existing database for reading only; one from a newer version as well.
@@ -111,7 +130,10 @@ impl Store {
     /// # Errors
     /// A file that is not there or is no database.
     pub fn open_read_only(path: &Path) -> Result<Self, StoreError> {
-        let sqlite = |source| StoreError::Sqlite { path: path.to_owned(), source };
+        let sqlite = |source| StoreError::Sqlite {
+            path: path.to_owned(),
+            source,
+        };
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(path, flags).map_err(sqlite)?;
         connection.busy_timeout(BUSY_TIMEOUT).map_err(sqlite)?;
@@ -119,7 +141,10 @@ impl Store {
             drop(connection);
             return Self::open(path);
         }
-        Ok(Self { connection, path: path.to_owned() })
+        Ok(Self {
+            connection,
+            path: path.to_owned(),
+        })
     }
 
     /// Where the database is.
@@ -128,7 +153,10 @@ impl Store {
     }
 
     fn sqlite(&self, source: rusqlite::Error) -> StoreError {
-        StoreError::Sqlite { path: self.path.clone(), source }
+        StoreError::Sqlite {
+            path: self.path.clone(),
+            source,
+        }
     }
 }
 
@@ -138,7 +166,8 @@ fn version(connection: &Connection) -> rusqlite::Result<u32> {
 
 fn migrate(connection: &mut Connection) -> rusqlite::Result<()> {
     // IMMEDIATE: of two scans that start at once, the second waits and then finds the work done.
-    let transaction = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+    let transaction =
+        connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
     let from = version(&transaction)? as usize;
     for sql in MIGRATIONS.iter().skip(from) {
         transaction.execute_batch(sql)?;

@@ -56,7 +56,10 @@ pub(super) fn pack_durations(codes: &[u16]) -> Vec<u8> {
 
 /// Unpacks duration codes.
 pub(super) fn unpack_durations(bytes: &[u8]) -> Vec<u16> {
-    bytes.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]])).collect()
+    bytes
+        .chunks_exact(2)
+        .map(|pair| u16::from_le_bytes([pair[0], pair[1]]))
+        .collect()
 }
 
 #[cfg(test)]

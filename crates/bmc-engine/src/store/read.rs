@@ -41,7 +41,7 @@ pub struct ScanRow {
     pub seconds: f64,
     /// The stored report, if it was finished.
     pub report: Option<ScanReport>,
-    /// How many runs are stored.
+    /// How many scan runs are stored.
     pub runs: u32,
 }
 
@@ -55,7 +55,7 @@ pub struct StoredScan {
 }
 
 const COLUMNS: &str = "id, started_at, status, project_root, tool_version, request, project, environment, plan, problems, advice, seconds, report,
-     (SELECT count(*) FROM runs WHERE scan_id = scans.id)";
+     (SELECT count(*) FROM runs WHERE scan_id = scans.id AND conditions ->> 'purpose' = 'scan')";
 
 impl Store {
     /// Finds the scan that a name, a unique prefix (with or without `scan_`) or `latest` means.
@@ -63,11 +63,17 @@ impl Store {
     /// # Errors
     /// No such scan, several, or whatever SQLite says.
     pub fn resolve(&self, name: &str) -> Result<ScanId, StoreError> {
-        let none = || StoreError::NoSuchScan { name: name.to_owned() };
+        let none = || StoreError::NoSuchScan {
+            name: name.to_owned(),
+        };
         if name == "latest" {
             let id: Option<String> = self
                 .connection
-                .query_row("SELECT id FROM scans ORDER BY started_at DESC, rowid DESC LIMIT 1", [], |row| row.get(0))
+                .query_row(
+                    "SELECT id FROM scans ORDER BY started_at DESC, rowid DESC LIMIT 1",
+                    [],
+                    |row| row.get(0),
+                )
                 .optional()
                 .map_err(|e| self.sqlite(e))?;
             return id.and_then(|id| ScanId::parse(&id)).ok_or_else(none);
@@ -88,7 +94,10 @@ impl Store {
         match fits.as_slice() {
             [] => Err(none()),
             [id] => ScanId::parse(id).ok_or_else(none),
-            _ => Err(StoreError::Ambiguous { name: name.to_owned(), fits }),
+            _ => Err(StoreError::Ambiguous {
+                name: name.to_owned(),
+                fits,
+            }),
         }
     }
 
@@ -97,7 +106,8 @@ impl Store {
     /// # Errors
     /// Whatever SQLite says; rows that cannot be understood are left out.
     pub fn list(&self, limit: u32) -> Result<Vec<ScanRow>, StoreError> {
-        let sql = format!("SELECT {COLUMNS} FROM scans ORDER BY started_at DESC, rowid DESC LIMIT ?1");
+        let sql =
+            format!("SELECT {COLUMNS} FROM scans ORDER BY started_at DESC, rowid DESC LIMIT ?1");
         let mut statement = self.connection.prepare(&sql).map_err(|e| self.sqlite(e))?;
         let rows: Vec<Option<ScanRow>> = statement
             .query_map([limit], |row| Ok(scan_row(row)))
@@ -116,8 +126,13 @@ impl Store {
             .query_row(&sql, [id.as_str()], |row| Ok(scan_row(row)))
             .optional()
             .map_err(|e| self.sqlite(e))?
-            .ok_or_else(|| StoreError::NoSuchScan { name: id.to_string() })?
-            .ok_or_else(|| StoreError::Damaged { scan: id.to_string(), what: "the facts" })
+            .ok_or_else(|| StoreError::NoSuchScan {
+                name: id.to_string(),
+            })?
+            .ok_or_else(|| StoreError::Damaged {
+                scan: id.to_string(),
+                what: "the facts",
+            })
     }
 
     /// A scan with everything it saw.
@@ -143,9 +158,16 @@ impl Store {
         let bodies: Vec<String> = self
             .connection
             .prepare_cached("SELECT body FROM events WHERE scan_id = ?1 ORDER BY seq")
-            .and_then(|mut statement| statement.query_map([id.as_str()], |row| row.get(0))?.collect())
+            .and_then(|mut statement| {
+                statement
+                    .query_map([id.as_str()], |row| row.get(0))?
+                    .collect()
+            })
             .map_err(|e| self.sqlite(e))?;
-        Ok(bodies.iter().filter_map(|body| serde_json::from_str(body).ok()).collect())
+        Ok(bodies
+            .iter()
+            .filter_map(|body| serde_json::from_str(body).ok())
+            .collect())
     }
 
     fn load_tests(&self, id: &ScanId, history: &mut History) -> Result<(), StoreError> {
@@ -154,7 +176,12 @@ impl Store {
             .prepare_cached("SELECT nodeid, occurrence FROM tests WHERE scan_id = ?1 ORDER BY idx")
             .and_then(|mut statement| {
                 statement
-                    .query_map([id.as_str()], |row| Ok(TestId { nodeid: row.get(0)?, occurrence: row.get(1)? }))?
+                    .query_map([id.as_str()], |row| {
+                        Ok(TestId {
+                            nodeid: row.get(0)?,
+                            occurrence: row.get(1)?,
+                        })
+                    })?
                     .collect()
             })
             .map_err(|e| self.sqlite(e))?;
@@ -167,23 +194,40 @@ impl Store {
     fn load_signatures(&self, id: &ScanId, history: &mut History) -> Result<(), StoreError> {
         let rows: Vec<(String, String, String)> = self
             .connection
-            .prepare_cached("SELECT digest, outcome, example FROM signatures WHERE scan_id = ?1 ORDER BY idx")
+            .prepare_cached(
+                "SELECT digest, outcome, example FROM signatures WHERE scan_id = ?1 ORDER BY idx",
+            )
             .and_then(|mut statement| {
-                statement.query_map([id.as_str()], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?.collect()
+                statement
+                    .query_map([id.as_str()], |row| {
+                        Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+                    })?
+                    .collect()
             })
             .map_err(|e| self.sqlite(e))?;
         for (digest, outcome, example) in rows {
-            let damaged = || StoreError::Damaged { scan: id.to_string(), what: "a failure" };
+            let damaged = || StoreError::Damaged {
+                scan: id.to_string(),
+                what: "a failure",
+            };
             let outcome = Outcome::parse(&outcome).ok_or_else(damaged)?;
             let example = serde_json::from_str(&example).map_err(|_| damaged())?;
-            history.add_signature(Signature { digest, outcome, example });
+            history.add_signature(Signature {
+                digest,
+                outcome,
+                example,
+            });
         }
         Ok(())
     }
 
     fn load_runs(&self, id: &ScanId) -> Result<Vec<RunRecord>, StoreError> {
-        let damaged = || StoreError::Damaged { scan: id.to_string(), what: "a run" };
-        let mut failures: std::collections::HashMap<u32, Vec<FailureRecord>> = std::collections::HashMap::new();
+        let damaged = || StoreError::Damaged {
+            scan: id.to_string(),
+            what: "a run",
+        };
+        let mut failures: std::collections::HashMap<u32, Vec<FailureRecord>> =
+            std::collections::HashMap::new();
         let mut load = || -> rusqlite::Result<()> {
             let mut statement = self
                 .connection
@@ -191,11 +235,14 @@ impl Store {
             let mut rows = statement.query([id.as_str()])?;
             while let Some(row) = rows.next()? {
                 let text: Option<String> = row.get(3)?;
-                failures.entry(row.get(0)?).or_default().push(FailureRecord {
-                    test: row.get(1)?,
-                    signature: row.get(2)?,
-                    text: text.and_then(|t| serde_json::from_str(&t).ok()),
-                });
+                failures
+                    .entry(row.get(0)?)
+                    .or_default()
+                    .push(FailureRecord {
+                        test: row.get(1)?,
+                        signature: row.get(2)?,
+                        text: text.and_then(|t| serde_json::from_str(&t).ok()),
+                    });
             }
             Ok(())
         };
@@ -207,27 +254,40 @@ impl Store {
                 "SELECT run, conditions, outcomes, durations, seconds, processes, remarks, session_error FROM runs WHERE scan_id = ?1 ORDER BY rowid",
             )
             .map_err(|e| self.sqlite(e))?;
-        let mut rows = statement.query(params![id.as_str()]).map_err(|e| self.sqlite(e))?;
+        let mut rows = statement
+            .query(params![id.as_str()])
+            .map_err(|e| self.sqlite(e))?;
         while let Some(row) = rows.next().map_err(|e| self.sqlite(e))? {
-            let read = || -> rusqlite::Result<(u32, String, Vec<u8>, Vec<u8>, f64, u32, String, Option<String>)> {
-                Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?, row.get(5)?, row.get(6)?, row.get(7)?))
-            };
-            let (run, conditions, outcomes, durations, seconds, processes, remarks, session_error) =
-                read().map_err(|e| self.sqlite(e))?;
-            runs.push(RunRecord {
-                run,
-                conditions: serde_json::from_str(&conditions).map_err(|_| damaged())?,
-                outcomes: pack::unpack_outcomes(&outcomes).ok_or_else(damaged)?,
-                durations: pack::unpack_durations(&durations),
-                failures: failures.remove(&run).unwrap_or_default(),
-                remarks: serde_json::from_str(&remarks).map_err(|_| damaged())?,
-                seconds,
-                processes,
-                session_error,
-            });
+            let run: u32 = row.get(0).map_err(|e| self.sqlite(e))?;
+            let record = run_record(row, failures.remove(&run).unwrap_or_default());
+            runs.push(record.map_err(|e| self.sqlite(e))?.ok_or_else(damaged)?);
         }
         Ok(runs)
     }
+}
+
+/// `None` if the row holds what this version cannot understand.
+fn run_record(row: &Row<'_>, failures: Vec<FailureRecord>) -> rusqlite::Result<Option<RunRecord>> {
+    let (conditions, remarks): (String, String) = (row.get(1)?, row.get(6)?);
+    let (outcomes, durations): (Vec<u8>, Vec<u8>) = (row.get(2)?, row.get(3)?);
+    let (Ok(conditions), Ok(remarks), Some(outcomes)) = (
+        serde_json::from_str(&conditions),
+        serde_json::from_str(&remarks),
+        pack::unpack_outcomes(&outcomes),
+    ) else {
+        return Ok(None);
+    };
+    Ok(Some(RunRecord {
+        run: row.get(0)?,
+        conditions,
+        outcomes,
+        durations: pack::unpack_durations(&durations),
+        failures,
+        remarks,
+        seconds: row.get(4)?,
+        processes: row.get(5)?,
+        session_error: row.get(7)?,
+    }))
 }
 
 /// `None` if the row holds what this version cannot understand.

@@ -6,11 +6,23 @@ use super::*;
 use crate::history::{History, RunRecord, duration_code};
 
 fn project() -> ProjectFacts {
-    ProjectFacts { root: "/p".into(), commit: None, branch: None, dirty: None, tree_digest: "sha256:0".into() }
+    ProjectFacts {
+        root: "/p".into(),
+        commit: None,
+        branch: None,
+        dirty: None,
+        tree_digest: "sha256:0".into(),
+    }
 }
 
 fn run(history: &mut History, number: u32) -> RunRecord {
-    let tests = [history.intern(&TestId::new("t.py::a")), history.intern(&TestId { nodeid: "t.py::a".into(), occurrence: 1 })];
+    let tests = [
+        history.intern(&TestId::new("t.py::a")),
+        history.intern(&TestId {
+            nodeid: "t.py::a".into(),
+            occurrence: 1,
+        }),
+    ];
     let failure = Failure {
         phase: None,
         kind: "ValueError".into(),
@@ -49,13 +61,27 @@ fn run(history: &mut History, number: u32) -> RunRecord {
 fn filled(path: &Path) -> (ScanId, History) {
     let mut store = Store::open(path).unwrap();
     let id = ScanId::from_bytes([1, 2, 3, 4, 5, 6]);
-    store.begin_scan(&id, "2026-01-01T00:00:00Z", Path::new("/p"), "{}", &project()).unwrap();
+    store
+        .begin_scan(
+            &id,
+            "2026-01-01T00:00:00Z",
+            Path::new("/p"),
+            "{}",
+            &project(),
+        )
+        .unwrap();
     let mut history = History::default();
     for number in 1..=2 {
         let (tests, signatures) = (history.tests().len(), history.signatures().len());
         let record = run(&mut history, number);
         store
-            .add_run(&id, &record, (tests, &history.tests()[tests..]), (signatures, &history.signatures()[signatures..]), 1.0)
+            .add_run(
+                &id,
+                &record,
+                (tests, &history.tests()[tests..]),
+                (signatures, &history.signatures()[signatures..]),
+                1.0,
+            )
             .unwrap();
         history.push(record);
     }
@@ -71,7 +97,10 @@ fn a_scan_reads_back_as_it_was_written() {
     assert_eq!(stored.history.tests(), history.tests());
     assert_eq!(stored.history.runs(), history.runs());
     assert_eq!(stored.history.signatures(), history.signatures());
-    assert_eq!((stored.row.runs, stored.row.status), (2, bmc_types::ScanStatus::Running));
+    assert_eq!(
+        (stored.row.runs, stored.row.status),
+        (2, bmc_types::ScanStatus::Running)
+    );
 }
 
 #[test]
@@ -81,13 +110,27 @@ fn names_are_resolved_by_unique_prefix() {
     let (id, _) = filled(&path);
     let store = Store::open(&path).unwrap();
     let other = ScanId::from_bytes([1, 2, 9, 9, 9, 9]);
-    store.begin_scan(&other, "2026-01-02T00:00:00Z", Path::new("/p"), "{}", &project()).unwrap();
+    store
+        .begin_scan(
+            &other,
+            "2026-01-02T00:00:00Z",
+            Path::new("/p"),
+            "{}",
+            &project(),
+        )
+        .unwrap();
     assert_eq!(store.resolve("0102030").unwrap(), id);
     assert_eq!(store.resolve("scan_010203040506").unwrap(), id);
     assert_eq!(store.resolve("latest").unwrap(), other);
-    assert!(matches!(store.resolve("0102"), Err(StoreError::Ambiguous { .. })));
+    assert!(matches!(
+        store.resolve("0102"),
+        Err(StoreError::Ambiguous { .. })
+    ));
     for bad in ["", "scan_", "zz", "*", "0102%", "ff"] {
-        assert!(matches!(store.resolve(bad), Err(StoreError::NoSuchScan { .. })), "{bad}");
+        assert!(
+            matches!(store.resolve(bad), Err(StoreError::NoSuchScan { .. })),
+            "{bad}"
+        );
     }
 }
 
@@ -99,15 +142,31 @@ fn a_newer_database_is_read_but_not_written() {
     let connection = Connection::open(&path).unwrap();
     connection.pragma_update(None, "user_version", 99).unwrap();
     drop(connection);
-    assert!(matches!(Store::open(&path), Err(StoreError::Newer { found: 99, .. })));
-    assert_eq!(Store::open_read_only(&path).unwrap().load(&id).unwrap().history.runs().len(), 2);
+    assert!(matches!(
+        Store::open(&path),
+        Err(StoreError::Newer { found: 99, .. })
+    ));
+    assert_eq!(
+        Store::open_read_only(&path)
+            .unwrap()
+            .load(&id)
+            .unwrap()
+            .history
+            .runs()
+            .len(),
+        2
+    );
 }
 
 #[test]
 fn a_file_that_is_no_database_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("trace.db");
-    std::fs::write(&path, "not a database, but long enough to be taken for a header of one").unwrap();
+    std::fs::write(
+        &path,
+        "not a database, but long enough to be taken for a header of one",
+    )
+    .unwrap();
     assert!(matches!(Store::open(&path), Err(StoreError::Sqlite { .. })));
 }
 

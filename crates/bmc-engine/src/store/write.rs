@@ -48,9 +48,16 @@ impl Store {
     ///
     /// # Errors
     /// Whatever SQLite says.
-    pub fn set_environment(&self, id: &ScanId, environment: &EnvironmentFacts) -> Result<(), StoreError> {
+    pub fn set_environment(
+        &self,
+        id: &ScanId,
+        environment: &EnvironmentFacts,
+    ) -> Result<(), StoreError> {
         self.connection
-            .execute("UPDATE scans SET environment = ?2 WHERE id = ?1", params![id.as_str(), json(environment)])
+            .execute(
+                "UPDATE scans SET environment = ?2 WHERE id = ?1",
+                params![id.as_str(), json(environment)],
+            )
             .map_err(|e| self.sqlite(e))?;
         Ok(())
     }
@@ -61,7 +68,10 @@ impl Store {
     /// Whatever SQLite says.
     pub fn set_plan(&self, id: &ScanId, plan: &PlanFacts) -> Result<(), StoreError> {
         self.connection
-            .execute("UPDATE scans SET plan = ?2 WHERE id = ?1", params![id.as_str(), json(plan)])
+            .execute(
+                "UPDATE scans SET plan = ?2 WHERE id = ?1",
+                params![id.as_str(), json(plan)],
+            )
             .map_err(|e| self.sqlite(e))?;
         Ok(())
     }
@@ -70,7 +80,12 @@ impl Store {
     ///
     /// # Errors
     /// Whatever SQLite says.
-    pub fn set_problems(&self, id: &ScanId, problems: &[Problem], advice: &[Advice]) -> Result<(), StoreError> {
+    pub fn set_problems(
+        &self,
+        id: &ScanId,
+        problems: &[Problem],
+        advice: &[Advice],
+    ) -> Result<(), StoreError> {
         self.connection
             .execute(
                 "UPDATE scans SET problems = ?2, advice = ?3 WHERE id = ?1",
@@ -86,7 +101,10 @@ impl Store {
     /// Whatever SQLite says.
     pub fn reopen(&self, id: &ScanId) -> Result<(), StoreError> {
         self.connection
-            .execute("UPDATE scans SET status = 'running', report = NULL WHERE id = ?1", params![id.as_str()])
+            .execute(
+                "UPDATE scans SET status = 'running', report = NULL WHERE id = ?1",
+                params![id.as_str()],
+            )
             .map_err(|e| self.sqlite(e))?;
         Ok(())
     }
@@ -116,12 +134,19 @@ impl Store {
         (first_signature, signatures): (usize, &[Signature]),
         seconds_so_far: f64,
     ) -> rusqlite::Result<()> {
-        let transaction = self.connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+        let transaction = self
+            .connection
+            .transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
         {
             let mut insert = transaction
                 .prepare_cached("INSERT OR IGNORE INTO tests (scan_id, idx, nodeid, occurrence) VALUES (?1, ?2, ?3, ?4)")?;
             for (offset, test) in tests.iter().enumerate() {
-                insert.execute(params![id.as_str(), (first_test + offset) as i64, test.nodeid, test.occurrence])?;
+                insert.execute(params![
+                    id.as_str(),
+                    (first_test + offset) as i64,
+                    test.nodeid,
+                    test.occurrence
+                ])?;
             }
             let mut insert = transaction.prepare_cached(
                 "INSERT OR IGNORE INTO signatures (scan_id, idx, digest, outcome, example) VALUES (?1, ?2, ?3, ?4, ?5)",
@@ -161,7 +186,10 @@ impl Store {
                     failure.text.as_ref().map(json)
                 ])?;
             }
-            transaction.execute("UPDATE scans SET seconds = ?2 WHERE id = ?1", params![id.as_str(), seconds_so_far])?;
+            transaction.execute(
+                "UPDATE scans SET seconds = ?2 WHERE id = ?1",
+                params![id.as_str(), seconds_so_far],
+            )?;
         }
         transaction.commit()
     }
@@ -173,12 +201,19 @@ impl Store {
     pub fn add_events(&mut self, id: &ScanId, events: &[Event]) -> Result<(), StoreError> {
         let path = self.path.clone();
         let mut write = || -> rusqlite::Result<()> {
-            let transaction = self.connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+            let transaction = self
+                .connection
+                .transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
             {
                 let mut insert = transaction
                     .prepare_cached("INSERT OR REPLACE INTO events (scan_id, seq, at_ms, body) VALUES (?1, ?2, ?3, ?4)")?;
                 for event in events {
-                    insert.execute(params![id.as_str(), event.seq as i64, event.at_ms as i64, json(event)])?;
+                    insert.execute(params![
+                        id.as_str(),
+                        event.seq as i64,
+                        event.at_ms as i64,
+                        json(event)
+                    ])?;
                 }
             }
             transaction.commit()
@@ -194,7 +229,12 @@ impl Store {
         self.connection
             .execute(
                 "UPDATE scans SET status = ?2, report = ?3, seconds = ?4 WHERE id = ?1",
-                params![id.as_str(), report.status.as_str(), json(report), report.seconds],
+                params![
+                    id.as_str(),
+                    report.status.as_str(),
+                    json(report),
+                    report.seconds
+                ],
             )
             .map_err(|e| self.sqlite(e))?;
         Ok(())

@@ -18,7 +18,10 @@ pub struct Gate {
 
 impl Default for Gate {
     fn default() -> Self {
-        Self { failing: true, flaky: true }
+        Self {
+            failing: true,
+            flaky: true,
+        }
     }
 }
 
@@ -92,7 +95,11 @@ pub fn assemble(facts: Facts, history: &History) -> ScanReport {
 pub fn exit_code(report: &ScanReport, gate: Gate) -> i32 {
     match report.status {
         ScanStatus::NoResult => {
-            return if report.advice.iter().any(|a| a.code == "E028") { 4 } else { 3 };
+            return if report.advice.iter().any(|a| a.code == "E028") {
+                4
+            } else {
+                3
+            };
         }
         ScanStatus::Interrupted => return 130,
         ScanStatus::Complete | ScanStatus::CodeChanged | ScanStatus::Running => {}

@@ -18,7 +18,8 @@ pub(super) fn suspects(history: &History) -> Option<(Vec<TestId>, u32)> {
     for test in 0..history.tests().len() as u32 {
         let (mut forked, mut fresh) = ((0, 0), (0, 0));
         for run in history.runs() {
-            if run.conditions.purpose == Purpose::Plain || run.conditions.purpose == Purpose::Replay {
+            if run.conditions.purpose == Purpose::Plain || run.conditions.purpose == Purpose::Replay
+            {
                 continue;
             }
             let outcome = run.outcome(test);
@@ -37,7 +38,9 @@ pub(super) fn suspects(history: &History) -> Option<(Vec<TestId>, u32)> {
             continue;
         }
         // Clean fresh processes after which "k of n forked children failed" cannot be chance any more.
-        let Some(needed) = stats::clean_runs_needed(forked.0, forked.1) else { continue };
+        let Some(needed) = stats::clean_runs_needed(forked.0, forked.1) else {
+            continue;
+        };
         if fresh.1 < needed {
             list.push(history.tests()[test as usize].clone());
             most = most.max(needed - fresh.1);
@@ -50,13 +53,19 @@ pub(super) fn suspects(history: &History) -> Option<(Vec<TestId>, u32)> {
 
 /// Tests that failed in every run that counts, and did not merely hang: worth one look outside the isolation.
 pub(super) fn consistent_failures(history: &History) -> Vec<TestId> {
-    let scan: Vec<_> = history.runs().iter().filter(|r| r.conditions.purpose == Purpose::Scan).collect();
+    let scan: Vec<_> = history
+        .runs()
+        .iter()
+        .filter(|r| r.conditions.purpose == Purpose::Scan)
+        .collect();
     (0..history.tests().len() as u32)
         .filter(|test| {
             let outcomes: Vec<Outcome> = scan.iter().map(|run| run.outcome(*test)).collect();
             outcomes.iter().any(|o| o.is_failure())
                 && !outcomes.contains(&Outcome::Passed)
-                && outcomes.iter().any(|o| o.is_failure() && !matches!(o, Outcome::TimedOut))
+                && outcomes
+                    .iter()
+                    .any(|o| o.is_failure() && !matches!(o, Outcome::TimedOut))
         })
         .map(|test| history.tests()[test as usize].clone())
         .collect()

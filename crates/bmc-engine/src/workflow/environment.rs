@@ -15,22 +15,64 @@ use crate::project::{GitFacts, Snapshot, git_facts};
 use crate::runner::Site;
 
 /// Endings and parts of variable names whose values are not passed to tests.
-const SECRET_PARTS: [&str; 8] = ["TOKEN", "SECRET", "PASSWORD", "PASSWD", "API_KEY", "APIKEY", "PRIVATE_KEY", "ACCESS_KEY"];
+const SECRET_PARTS: [&str; 8] = [
+    "TOKEN",
+    "SECRET",
+    "PASSWORD",
+    "PASSWD",
+    "API_KEY",
+    "APIKEY",
+    "PRIVATE_KEY",
+    "ACCESS_KEY",
+];
 
 /// Variables that lead to agents and daemons of the user.
-const DOORS: [&str; 6] = ["SSH_AUTH_SOCK", "SSH_AGENT_PID", "DOCKER_HOST", "DBUS_SESSION_BUS_ADDRESS", "WSL_INTEROP", "GPG_AGENT_INFO"];
+const DOORS: [&str; 6] = [
+    "SSH_AUTH_SOCK",
+    "SSH_AGENT_PID",
+    "DOCKER_HOST",
+    "DBUS_SESSION_BUS_ADDRESS",
+    "WSL_INTEROP",
+    "GPG_AGENT_INFO",
+];
 
 /// Our own variables and those of pytest runs around us.
-const OURS: [&str; 4] = ["NEBIUS_API_KEY", "NVIDIA_API_KEY", "PYTEST_CURRENT_TEST", "PYTEST_XDIST_WORKER"];
+const OURS: [&str; 4] = [
+    "NEBIUS_API_KEY",
+    "NVIDIA_API_KEY",
+    "PYTEST_CURRENT_TEST",
+    "PYTEST_XDIST_WORKER",
+];
 
 /// Folders and files of the home that hold keys and tokens.
 const MASKED: [&str; 14] = [
-    ".ssh", ".aws", ".azure", ".gnupg", ".config/gcloud", ".kube", ".docker", ".netrc", ".pypirc", ".npmrc", ".git-credentials",
-    ".config/gh", ".config/hub", ".cargo/credentials.toml",
+    ".ssh",
+    ".aws",
+    ".azure",
+    ".gnupg",
+    ".config/gcloud",
+    ".kube",
+    ".docker",
+    ".netrc",
+    ".pypirc",
+    ".npmrc",
+    ".git-credentials",
+    ".config/gh",
+    ".config/hub",
+    ".cargo/credentials.toml",
 ];
 
 /// What root may do in a world, the same in fresh processes (where the sandbox sees to it) and in forked children.
-const ROOT_CAPABILITIES: [&str; 8] = ["chown", "dac_override", "dac_read_search", "fowner", "fsetid", "kill", "setgid", "setuid"];
+const ROOT_CAPABILITIES: [&str; 8] = [
+    "chown",
+    "dac_override",
+    "dac_read_search",
+    "fowner",
+    "fsetid",
+    "kill",
+    "setgid",
+    "setuid",
+];
 
 /// Memory for what the tests of one world write. Twice this, in a world and its child, still fits a small machine;
 /// a project that writes more than a gigabyte in one run needs `--copy`.
@@ -51,20 +93,37 @@ pub struct Place {
 
 /// Looks for the interpreter.
 pub(super) fn discover(request: &ScanRequest, setting: &Setting) -> Discovery {
-    interpreter::discover(&Request {
+    interpreter::discover(&question(request, setting))
+}
+
+fn question<'a>(request: &'a ScanRequest, setting: &'a Setting) -> Request<'a> {
+    Request {
         path: &request.path,
         explicit: request.python.as_deref(),
         prefer_active: request.active,
         surroundings: &setting.surroundings,
-    })
+    }
 }
 
 /// Facts about the project as the report shows them.
 pub(super) fn project_facts(root: &Path, snapshot: &Snapshot, setting: &Setting) -> ProjectFacts {
     let vars = &setting.surroundings.vars;
-    let GitFacts { commit, branch, dirty } =
-        git_facts(root, vars.get(OsStr::new("PATH")).map(OsString::as_os_str), setting.surroundings.home.as_deref());
-    ProjectFacts { root: root.to_string_lossy().into_owned(), commit, branch, dirty, tree_digest: snapshot.digest() }
+    let GitFacts {
+        commit,
+        branch,
+        dirty,
+    } = git_facts(
+        root,
+        vars.get(OsStr::new("PATH")).map(OsString::as_os_str),
+        setting.surroundings.home.as_deref(),
+    );
+    ProjectFacts {
+        root: root.to_string_lossy().into_owned(),
+        commit,
+        branch,
+        dirty,
+        tree_digest: snapshot.digest(),
+    }
 }
 
 /// Prepares everything for running.
@@ -83,13 +142,20 @@ pub(super) fn prepare(
     let scratch = cache.join("scans").join(id.as_str());
     let plugin = scratch.join("plugin");
     let (major, minor, _) = interpreter.probe.version;
-    let bytecode = cache.join("bytecode").join(format!("{}-{major}.{minor}", interpreter.probe.implementation));
+    let bytecode = cache.join("bytecode").join(format!(
+        "{}-{major}.{minor}",
+        interpreter.probe.implementation
+    ));
     std::fs::create_dir_all(&plugin)?;
     std::fs::write(scratch.join("pid"), std::process::id().to_string())?;
     std::fs::create_dir_all(&bytecode)?;
     package::unpack(&plugin)?;
     let (isolation, detail, mut problems) = choose_isolation(request, &setting.launcher.probe());
-    let network = if request.host_network { Network::Host } else { Network::Loopback };
+    let network = if request.host_network {
+        Network::Host
+    } else {
+        Network::Loopback
+    };
     let (env, withheld) = variables(&setting.surroundings.vars, &request.pass_env);
     if !withheld.is_empty() {
         problems.push(Problem::note(
@@ -97,17 +163,44 @@ pub(super) fn prepare(
             format!("not passed to tests, because the names look secret: {} (pass one with --pass-env NAME)", withheld.join(", ")),
         ));
     }
-    let tree = discovery.root.git.as_ref().and_then(|git| git.canonicalize().ok()).unwrap_or_else(|| root.clone());
+    let tree = discovery
+        .root
+        .git
+        .as_ref()
+        .and_then(|git| git.canonicalize().ok())
+        .unwrap_or_else(|| root.clone());
     let probe = &interpreter.probe;
-    let mut expose = vec![plugin.clone(), probe.prefix.clone(), probe.base_prefix.clone()];
+    let mut expose = vec![
+        plugin.clone(),
+        probe.prefix.clone(),
+        probe.base_prefix.clone(),
+    ];
     expose.extend(interpreter.executable.parent().map(Path::to_owned));
-    expose.extend(probe.sys_path.iter().filter(|p| p.is_absolute() && p.exists()).cloned());
+    expose.extend(
+        probe
+            .sys_path
+            .iter()
+            .filter(|p| p.is_absolute() && p.exists())
+            .cloned(),
+    );
     expose.retain(|path| path.is_absolute() && path != Path::new("/"));
-    let home = setting.surroundings.home.as_ref().filter(|home| home.is_absolute() && home.is_dir()).cloned();
-    let mut masks: Vec<PathBuf> = home.iter().flat_map(|home| MASKED.map(|name| home.join(name))).collect();
+    let home = setting
+        .surroundings
+        .home
+        .as_ref()
+        .filter(|home| home.is_absolute() && home.is_dir())
+        .cloned();
+    let mut masks: Vec<PathBuf> = home
+        .iter()
+        .flat_map(|home| MASKED.map(|name| home.join(name)))
+        .collect();
     masks.extend(setting.directories.database.parent().map(absolute));
     // A mask must not hide what the tests or the interpreter consist of.
-    masks.retain(|mask| !tree.starts_with(mask) && !expose.iter().any(|e| e.starts_with(mask)) && !scratch.starts_with(mask));
+    masks.retain(|mask| {
+        !tree.starts_with(mask)
+            && !expose.iter().any(|e| e.starts_with(mask))
+            && !scratch.starts_with(mask)
+    });
     let site = Site {
         launcher: setting.launcher.clone(),
         network,
@@ -124,7 +217,11 @@ pub(super) fn prepare(
         pytest_args: pytest_args(request, &root),
         continue_on_collection_errors: request.continue_on_collection_errors,
         scratch_bytes: SCRATCH_BYTES,
-        keep_caps: if rustix::process::geteuid().is_root() { ROOT_CAPABILITIES.map(str::to_owned).to_vec() } else { Vec::new() },
+        keep_caps: if rustix::process::geteuid().is_root() {
+            ROOT_CAPABILITIES.map(str::to_owned).to_vec()
+        } else {
+            Vec::new()
+        },
     };
     let (a, b, c) = probe.version;
     let facts = EnvironmentFacts {
@@ -133,23 +230,42 @@ pub(super) fn prepare(
         executable: interpreter.display.clone(),
         found_by: interpreter.found_by.clone(),
         pytest: probe.pytest.clone().unwrap_or_default(),
-        plugins: probe.plugins.iter().map(|p| (p.distribution.clone(), p.version.clone())).collect(),
+        plugins: probe
+            .plugins
+            .iter()
+            .map(|p| (p.distribution.clone(), p.version.clone()))
+            .collect(),
         switched_off: Vec::new(),
         isolation: isolation.to_string(),
         isolation_detail: detail,
-        network: if isolation == Isolation::Full && !request.host_network { "loopback" } else { "host" }.to_owned(),
+        network: if isolation == Isolation::Full && !request.host_network {
+            "loopback"
+        } else {
+            "host"
+        }
+        .to_owned(),
     };
     problems.extend(discovery.notes.iter().map(|note| {
-        let help = if note.help.is_empty() { String::new() } else { format!(" ({})", note.help.join("; ")) };
+        let help = if note.help.is_empty() {
+            String::new()
+        } else {
+            format!(" ({})", note.help.join("; "))
+        };
         Problem::note("environment", format!("{}{help}", note.text))
     }));
-    Ok(Place { site, isolation, facts, problems })
+    Ok(Place {
+        site,
+        isolation,
+        facts,
+        problems,
+    })
 }
 
 /// The strongest isolation that works here and was not declined. Never silent about less.
 fn choose_isolation(request: &ScanRequest, probe: &Probe) -> (Isolation, String, Vec<Problem>) {
     const FULL: &str = "user, mount, pid, network, ipc and uts namespaces, overlay";
-    const COPY: &str = "a copy of the project for every run; network, /tmp and processes are the host's";
+    const COPY: &str =
+        "a copy of the project for every run; network, /tmp and processes are the host's";
     if request.copy {
         return (Isolation::Copy, COPY.to_owned(), Vec::new());
     }
@@ -157,15 +273,27 @@ fn choose_isolation(request: &ScanRequest, probe: &Probe) -> (Isolation, String,
         Isolation::Full => (Isolation::Full, FULL.to_owned(), Vec::new()),
         Isolation::FilesOnly | Isolation::Copy => {
             let failed = probe.steps.iter().find(|step| !step.ok);
-            let why = failed.map_or_else(|| "namespaces are not available".to_owned(), |s| format!("{}: {}", s.name, s.detail));
-            let words = format!("runs are isolated by copying only, and one at a time ({why}); see breakmycode doctor");
-            (Isolation::Copy, format!("{COPY} ({why})"), vec![Problem::warning("isolation", words)])
+            let why = failed.map_or_else(
+                || "namespaces are not available".to_owned(),
+                |s| format!("{}: {}", s.name, s.detail),
+            );
+            let words = format!(
+                "runs are isolated by copying only, and one at a time ({why}); see breakmycode doctor"
+            );
+            (
+                Isolation::Copy,
+                format!("{COPY} ({why})"),
+                vec![Problem::warning("isolation", words)],
+            )
         }
     }
 }
 
 /// The variables for tests, and the names of those that are withheld.
-fn variables(vars: &BTreeMap<OsString, OsString>, pass: &[String]) -> (Vec<(OsString, OsString)>, Vec<String>) {
+fn variables(
+    vars: &BTreeMap<OsString, OsString>,
+    pass: &[String],
+) -> (Vec<(OsString, OsString)>, Vec<String>) {
     let mut env = Vec::new();
     let mut withheld = Vec::new();
     for (name, value) in vars {
@@ -173,7 +301,10 @@ fn variables(vars: &BTreeMap<OsString, OsString>, pass: &[String]) -> (Vec<(OsSt
         let upper = text.to_ascii_uppercase();
         if pass.iter().any(|p| *p == text) {
             env.push((name.clone(), value.clone()));
-        } else if DOORS.contains(&upper.as_str()) || OURS.contains(&upper.as_str()) || upper.starts_with("BREAKMYCODE_") {
+        } else if DOORS.contains(&upper.as_str())
+            || OURS.contains(&upper.as_str())
+            || upper.starts_with("BREAKMYCODE_")
+        {
             // Known to be of no use to a test in isolation; naming them would be noise.
         } else if SECRET_PARTS.iter().any(|part| upper.contains(part)) && !value.is_empty() {
             withheld.push(text.into_owned());
@@ -200,7 +331,6 @@ fn absolute(path: impl AsRef<Path>) -> PathBuf {
     std::path::absolute(path.as_ref()).unwrap_or_else(|_| path.as_ref().to_owned())
 }
 
-
 /// What `doctor` shows.
 #[derive(Debug)]
 pub struct Doctor {
@@ -218,12 +348,24 @@ pub struct Doctor {
 
 /// Looks at everything a scan depends on, without running a test.
 pub fn doctor(request: &ScanRequest, setting: &Setting) -> Doctor {
-    let discovery = discover(request, setting);
+    let discovery = interpreter::survey(&question(request, setting));
     let root = &discovery.root.path;
     let vars = &setting.surroundings.vars;
-    let git = git_facts(root, vars.get(OsStr::new("PATH")).map(OsString::as_os_str), setting.surroundings.home.as_deref());
-    let unreadable = Snapshot::take(root).map(|s| s.unreadable().to_vec()).unwrap_or_else(|_| vec![root.clone()]);
-    Doctor { probe: setting.launcher.probe(), git, withheld: variables(vars, &request.pass_env).1, unreadable, discovery }
+    let git = git_facts(
+        root,
+        vars.get(OsStr::new("PATH")).map(OsString::as_os_str),
+        setting.surroundings.home.as_deref(),
+    );
+    let unreadable = Snapshot::take(root)
+        .map(|s| s.unreadable().to_vec())
+        .unwrap_or_else(|_| vec![root.clone()]);
+    Doctor {
+        probe: setting.launcher.probe(),
+        git,
+        withheld: variables(vars, &request.pass_env).1,
+        unreadable,
+        discovery,
+    }
 }
 
 #[cfg(test)]

@@ -9,10 +9,10 @@ mod replay;
 mod request;
 mod scan;
 
-pub use assemble::{assemble, exit_code, Gate};
-pub use environment::{doctor, Doctor, Place};
+pub use assemble::{Gate, assemble, exit_code};
+pub use environment::{Doctor, Place, doctor};
 pub use plan::{fresh_starts_for, orders};
 pub use recorder::{EventSink, Progress};
-pub use replay::{replay, ReplayOutcome, Replayed};
+pub use replay::{ReplayOutcome, Replayed, replay};
 pub use request::{Directories, ScanRequest, Setting};
-pub use scan::{resume, scan, ScanError};
+pub use scan::{ScanError, resume, scan};

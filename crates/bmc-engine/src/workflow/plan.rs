@@ -31,12 +31,19 @@ pub fn orders(
     let starts = starts.max(1);
     let mut by_start: std::collections::BTreeMap<u32, Vec<u32>> = std::collections::BTreeMap::new();
     for run in runs {
-        by_start.entry((run - 1) % starts + 1).or_default().push(run);
+        by_start
+            .entry((run - 1) % starts + 1)
+            .or_default()
+            .push(run);
     }
     by_start
         .into_iter()
         .map(|(start, mut runs)| {
-            let order = |run| RunOrder { run, purpose: Purpose::Scan, seed: seeds.run(run) };
+            let order = |run| RunOrder {
+                run,
+                purpose: Purpose::Scan,
+                seed: seeds.run(run),
+            };
             let own = runs.pop().map(order);
             StartOrder {
                 start,
@@ -62,18 +69,37 @@ mod tests {
             let orders = orders(1..=runs, starts, Seeds(7), Isolation::Full, None);
             assert_eq!(orders.len() as u32, starts, "{runs}");
             assert!(orders.iter().all(|o| o.own.is_some()));
-            let mut numbers: Vec<u32> = orders.iter().flat_map(|o| o.forks.iter().chain(&o.own)).map(|r| r.run).collect();
+            let mut numbers: Vec<u32> = orders
+                .iter()
+                .flat_map(|o| o.forks.iter().chain(&o.own))
+                .map(|r| r.run)
+                .collect();
             numbers.sort_unstable();
             assert!(numbers.into_iter().eq(1..=runs));
         }
-        assert_eq!((fresh_starts_for(20), fresh_starts_for(1), fresh_starts_for(1000)), (5, 1, 103));
+        assert_eq!(
+            (
+                fresh_starts_for(20),
+                fresh_starts_for(1),
+                fresh_starts_for(1000)
+            ),
+            (5, 1, 103)
+        );
     }
 
     #[test]
     fn what_is_left_of_a_scan_keeps_its_starts() {
         let all = orders(1..=20, 5, Seeds(7), Isolation::Full, None);
         let rest = orders([6, 11, 20].into_iter(), 5, Seeds(7), Isolation::Full, None);
-        assert_eq!(rest.iter().map(|o| (o.start, o.hash_seed)).collect::<Vec<_>>(), [(1, all[0].hash_seed), (5, all[4].hash_seed)]);
-        assert_eq!((rest[0].forks.len(), rest[0].own.as_ref().map(|r| r.run)), (1, Some(11)));
+        assert_eq!(
+            rest.iter()
+                .map(|o| (o.start, o.hash_seed))
+                .collect::<Vec<_>>(),
+            [(1, all[0].hash_seed), (5, all[4].hash_seed)]
+        );
+        assert_eq!(
+            (rest[0].forks.len(), rest[0].own.as_ref().map(|r| r.run)),
+            (1, Some(11))
+        );
     }
 }

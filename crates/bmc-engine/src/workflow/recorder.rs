@@ -50,8 +50,23 @@ pub(super) struct Recorder<'s> {
 }
 
 impl<'s> Recorder<'s> {
-    pub(super) fn new(store: Store, id: ScanId, sink: &'s mut dyn EventSink, seq: u64, before_ms: u64) -> Self {
-        Self { store, id, sink, seq, began: Instant::now(), before_ms, waiting: Vec::new(), fault: None }
+    pub(super) fn new(
+        store: Store,
+        id: ScanId,
+        sink: &'s mut dyn EventSink,
+        seq: u64,
+        before_ms: u64,
+    ) -> Self {
+        Self {
+            store,
+            id,
+            sink,
+            seq,
+            began: Instant::now(),
+            before_ms,
+            waiting: Vec::new(),
+            fault: None,
+        }
     }
 
     /// Seconds since the scan began, earlier sittings included.
@@ -62,7 +77,12 @@ impl<'s> Recorder<'s> {
     pub(super) fn event(&mut self, kind: EventKind) {
         self.seq += 1;
         let at_ms = self.before_ms + self.began.elapsed().as_millis() as u64;
-        let event = Event { scan_id: self.id.to_string(), seq: self.seq, at_ms, kind };
+        let event = Event {
+            scan_id: self.id.to_string(),
+            seq: self.seq,
+            at_ms,
+            kind,
+        };
         self.sink.event(&event);
         // Failing outcomes are in the table of failures already, and there can be millions of them.
         if !matches!(event.kind, EventKind::TestOutcome { .. }) {
@@ -89,10 +109,15 @@ impl<'s> Recorder<'s> {
         if let Err(error) = result
             && self.fault.is_none()
         {
-            let cause = std::error::Error::source(&error).map(|s| format!(": {s}")).unwrap_or_default();
-            let words = format!("cannot {error}{cause}; what follows is shown but not all of it is kept");
+            let cause = std::error::Error::source(&error)
+                .map(|s| format!(": {s}"))
+                .unwrap_or_default();
+            let words =
+                format!("cannot {error}{cause}; what follows is shown but not all of it is kept");
             self.fault = Some(words.clone());
-            self.event(EventKind::ProblemFound { problem: Problem::warning("trace", words) });
+            self.event(EventKind::ProblemFound {
+                problem: Problem::warning("trace", words),
+            });
         }
     }
 

@@ -51,25 +51,46 @@ pub struct ReplayOutcome {
 ///
 /// # Errors
 /// No such scan or run, or an environment that is gone.
-pub fn replay(name: &str, run: u32, nodeid: Option<&str>, setting: &Setting) -> Result<ReplayOutcome, ScanError> {
+pub fn replay(
+    name: &str,
+    run: u32,
+    nodeid: Option<&str>,
+    setting: &Setting,
+) -> Result<ReplayOutcome, ScanError> {
     let store = Store::open_read_only(&setting.directories.database)?;
     let id = store.resolve(name)?;
     let stored = store.load(&id)?;
     drop(store);
-    let request: ScanRequest = serde_json::from_str(&stored.row.request)
-        .map_err(|_| ScanError::Request { scan: id.to_string(), version: stored.row.tool_version.clone() })?;
+    let request: ScanRequest =
+        serde_json::from_str(&stored.row.request).map_err(|_| ScanError::Request {
+            scan: id.to_string(),
+            version: stored.row.tool_version.clone(),
+        })?;
     let Some(record) = stored.history.runs().iter().find(|r| r.run == run) else {
-        return Err(ScanError::NoSuchRun { scan: id.to_string(), run, last: stored.history.runs().len() as u32 });
+        return Err(ScanError::NoSuchRun {
+            scan: id.to_string(),
+            run,
+            last: stored.history.runs().len() as u32,
+        });
     };
     let conditions = record.conditions.clone();
     let discovery = environment::discover(&request, setting);
     let Some(interpreter) = &discovery.chosen else {
-        return Err(ScanError::Changed { scan: id.to_string(), what: "the environment (no interpreter is found any more)".to_owned() });
+        return Err(ScanError::Changed {
+            scan: id.to_string(),
+            what: "the environment (no interpreter is found any more)".to_owned(),
+        });
     };
     let root = stored.row.root.clone();
-    let changed = Snapshot::take(&root).map(|s| s.digest()).ok().as_ref() != Some(&stored.row.project.tree_digest);
-    let place = environment::prepare(&request, setting, &discovery, interpreter, &id)
-        .map_err(|source| ScanError::Io { what: "prepare", path: setting.directories.cache.clone(), source })?;
+    let changed = Snapshot::take(&root).map(|s| s.digest()).ok().as_ref()
+        != Some(&stored.row.project.tree_digest);
+    let place = environment::prepare(&request, setting, &discovery, interpreter, &id).map_err(
+        |source| ScanError::Io {
+            what: "prepare",
+            path: setting.directories.cache.clone(),
+            source,
+        },
+    )?;
     let selected = match (nodeid, &conditions.selected) {
         (Some(nodeid), _) => Some(vec![TestId::new(nodeid)]),
         (None, Some(ids)) => Some(ids.iter().map(TestId::new).collect()),
@@ -79,23 +100,40 @@ pub fn replay(name: &str, run: u32, nodeid: Option<&str>, setting: &Setting) -> 
         Engine::Forked => conditions.seed,
         Engine::Fresh => conditions.start_seed,
     };
-    let order = RunOrder { run, purpose: Purpose::Replay, seed };
-    let forked = conditions.engine == Engine::Forked && place.isolation == bmc_sandbox::Isolation::Full;
+    let order = RunOrder {
+        run,
+        purpose: Purpose::Replay,
+        seed,
+    };
+    let forked =
+        conditions.engine == Engine::Forked && place.isolation == bmc_sandbox::Isolation::Full;
     let start = StartOrder {
         start: conditions.start,
         hash_seed: conditions.hash_seed,
         seed: conditions.start_seed,
-        forks: if forked { vec![order.clone()] } else { Vec::new() },
+        forks: if forked {
+            vec![order.clone()]
+        } else {
+            Vec::new()
+        },
         own: (!forked).then_some(order),
         selected,
         isolation: place.isolation,
     };
     let limits = Limits {
         jobs: 1,
-        test_timeout: request.test_timeout_s.and_then(|s| Duration::try_from_secs_f64(s).ok()),
+        test_timeout: request
+            .test_timeout_s
+            .and_then(|s| Duration::try_from_secs_f64(s).ok()),
         collect_timeout: super::scan::COLLECT_TIMEOUT,
     };
-    let mut executor = Executor::new(&place.site, limits, Seeds(request.seed), setting.interrupt.clone(), conditions.start + 1);
+    let mut executor = Executor::new(
+        &place.site,
+        limits,
+        Seeds(request.seed),
+        setting.interrupt.clone(),
+        conditions.start + 1,
+    );
     let mut history = History::default();
     let mut trouble = None;
     let mut failures: Vec<(TestId, Failure)> = Vec::new();
@@ -117,7 +155,9 @@ pub fn replay(name: &str, run: u32, nodeid: Option<&str>, setting: &Setting) -> 
             trouble = Some(format!("cannot {error}"));
             Control::Stop
         }
-        Signal::Ready(..) | Signal::FallBack(..) | Signal::RunStarted(..) | Signal::Tick(_) => Control::Continue,
+        Signal::Ready(..) | Signal::FallBack(..) | Signal::RunStarted(..) | Signal::Tick(_) => {
+            Control::Continue
+        }
     });
     let _ = crate::runner::remove_tree(&place.site.scratch);
     let mut tests = Vec::new();
@@ -129,10 +169,21 @@ pub fn replay(name: &str, run: u32, nodeid: Option<&str>, setting: &Setting) -> 
                 continue;
             }
             ran += 1;
-            let recorded = stored.history.find(id).map_or(Outcome::Missing, |test| record.outcome(test));
+            let recorded = stored
+                .history
+                .find(id)
+                .map_or(Outcome::Missing, |test| record.outcome(test));
             if now.is_failure() || recorded.is_failure() || now != recorded {
-                let failure = failures.iter().find(|(f, _)| f == id).map(|(_, f)| f.clone());
-                tests.push(Replayed { id: id.clone(), recorded, now, failure });
+                let failure = failures
+                    .iter()
+                    .find(|(f, _)| f == id)
+                    .map(|(_, f)| f.clone());
+                tests.push(Replayed {
+                    id: id.clone(),
+                    recorded,
+                    now,
+                    failure,
+                });
             }
         }
     }
@@ -144,7 +195,11 @@ pub fn replay(name: &str, run: u32, nodeid: Option<&str>, setting: &Setting) -> 
             conditions.engine.as_str(),
             conditions.hash_seed,
             conditions.seed,
-            if stored.row.status == ScanStatus::Complete { "" } else { " (of a scan that is not complete)" }
+            if stored.row.status == ScanStatus::Complete {
+                ""
+            } else {
+                " (of a scan that is not complete)"
+            }
         ),
         changed,
         tests,

@@ -18,7 +18,9 @@ use super::recorder::{EventSink, Progress, Recorder};
 use super::request::{ScanRequest, Setting};
 use crate::history::{History, RunRecord};
 use crate::project::Snapshot;
-use crate::runner::{Collection, Control, Ended, Executor, Limits, RunOrder, Seeds, Signal, StartFailure, StartOrder};
+use crate::runner::{
+    Collection, Control, Ended, Executor, Limits, RunOrder, Seeds, Signal, StartFailure, StartOrder,
+};
 use crate::store::{Store, StoreError};
 
 /// Limit of one collection. The slowest real one seen took 40 s; a hang should still end within a coffee.
@@ -50,7 +52,9 @@ pub enum ScanError {
     #[error("find the environment: {}", .0.headline)]
     Path(Box<Advice>),
     /// The stored request cannot be read.
-    #[error("resume {scan}: what it was asked for cannot be read (it was made by version {version})")]
+    #[error(
+        "resume {scan}: what it was asked for cannot be read (it was made by version {version})"
+    )]
     Request {
         /// The scan.
         scan: String,
@@ -74,7 +78,9 @@ pub enum ScanError {
         last: u32,
     },
     /// The code or the environment is not what it was.
-    #[error("resume {scan}: {what} changed since it stopped, so old and new runs must not be mixed")]
+    #[error(
+        "resume {scan}: {what} changed since it stopped, so old and new runs must not be mixed"
+    )]
     Changed {
         /// The scan.
         scan: String,
@@ -88,16 +94,27 @@ pub enum ScanError {
 /// # Errors
 /// Only what prevents a report: a path that is not there, a trace that cannot be opened, a folder of ours that cannot be made.
 /// A project that cannot be run is a report without a result.
-pub fn scan(request: &ScanRequest, setting: &Setting, sink: &mut dyn EventSink) -> Result<ScanReport, ScanError> {
+pub fn scan(
+    request: &ScanRequest,
+    setting: &Setting,
+    sink: &mut dyn EventSink,
+) -> Result<ScanReport, ScanError> {
     let discovery = environment::discover(request, setting);
     if let Some(error) = &discovery.error
-        && matches!(error, bmc_pytest::interpreter::EnvironmentError::NoSuchPath { .. })
+        && matches!(
+            error,
+            bmc_pytest::interpreter::EnvironmentError::NoSuchPath { .. }
+        )
     {
         return Err(ScanError::Path(Box::new(error.advice())));
     }
     let store = Store::open(&setting.directories.database)?;
     let root = discovery.root.path.clone();
-    let snapshot = Snapshot::take(&root).map_err(|source| ScanError::Io { what: "read", path: root.clone(), source })?;
+    let snapshot = Snapshot::take(&root).map_err(|source| ScanError::Io {
+        what: "read",
+        path: root.clone(),
+        source,
+    })?;
     let project = environment::project_facts(&root, &snapshot, setting);
     let mut bytes = [0; 6];
     getrandom::fill(&mut bytes).map_err(|e| ScanError::Io {
@@ -107,7 +124,8 @@ pub fn scan(request: &ScanRequest, setting: &Setting, sink: &mut dyn EventSink) 
     })?;
     let id = ScanId::from_bytes(bytes);
     let started_at = (setting.now)();
-    let request_json = serde_json::to_string(request).expect("a request has string keys and finite numbers");
+    let request_json =
+        serde_json::to_string(request).expect("a request has string keys and finite numbers");
     store.begin_scan(&id, &started_at, &root, &request_json, &project)?;
     let recorder = Recorder::new(store, id.clone(), sink, 0, 0);
     let facts = Facts {
@@ -122,11 +140,30 @@ pub fn scan(request: &ScanRequest, setting: &Setting, sink: &mut dyn EventSink) 
         problems: Vec::new(),
         advice: Vec::new(),
     };
-    let mut work = Work { request, setting, recorder, facts, history: History::default(), snapshot, stored: (0, 0) };
-    work.recorder.event(EventKind::ScanStarted { project: work.facts.project.clone() });
+    let mut work = Work {
+        request,
+        setting,
+        recorder,
+        facts,
+        history: History::default(),
+        snapshot,
+        stored: (0, 0),
+    };
+    work.recorder.event(EventKind::ScanStarted {
+        project: work.facts.project.clone(),
+    });
     if !work.snapshot.unreadable().is_empty() {
-        let names: Vec<String> = work.snapshot.unreadable().iter().take(3).map(|p| p.display().to_string()).collect();
-        let words = format!("cannot be read, so changes to it are not noticed: {}", names.join(", "));
+        let names: Vec<String> = work
+            .snapshot
+            .unreadable()
+            .iter()
+            .take(3)
+            .map(|p| p.display().to_string())
+            .collect();
+        let words = format!(
+            "cannot be read, so changes to it are not noticed: {}",
+            names.join(", ")
+        );
         work.problem(Problem::warning("unreadable", words));
     }
     let interpreter = match (&discovery.chosen, &discovery.error) {
@@ -135,7 +172,11 @@ pub fn scan(request: &ScanRequest, setting: &Setting, sink: &mut dyn EventSink) 
         (None, None) => unreachable!("a discovery without an interpreter has an error"),
     };
     let place = environment::prepare(request, setting, &discovery, interpreter, &work.facts.id)
-        .map_err(|source| ScanError::Io { what: "prepare", path: setting.directories.cache.clone(), source })?;
+        .map_err(|source| ScanError::Io {
+            what: "prepare",
+            path: setting.directories.cache.clone(),
+            source,
+        })?;
     Ok(work.run(place, &discovery))
 }
 
@@ -143,32 +184,59 @@ pub fn scan(request: &ScanRequest, setting: &Setting, sink: &mut dyn EventSink) 
 ///
 /// # Errors
 /// As [`scan`], and when the scan is complete or something changed since.
-pub fn resume(name: &str, setting: &Setting, sink: &mut dyn EventSink) -> Result<ScanReport, ScanError> {
+pub fn resume(
+    name: &str,
+    setting: &Setting,
+    sink: &mut dyn EventSink,
+) -> Result<ScanReport, ScanError> {
     let store = Store::open(&setting.directories.database)?;
     let id = store.resolve(name)?;
     let stored = store.load(&id)?;
     let row = stored.row;
-    let request: ScanRequest = serde_json::from_str(&row.request)
-        .map_err(|_| ScanError::Request { scan: id.to_string(), version: row.tool_version.clone() })?;
+    let request: ScanRequest =
+        serde_json::from_str(&row.request).map_err(|_| ScanError::Request {
+            scan: id.to_string(),
+            version: row.tool_version.clone(),
+        })?;
     if matches!(row.status, ScanStatus::Complete | ScanStatus::NoResult) {
-        return Err(ScanError::Complete { scan: id.to_string() });
+        return Err(ScanError::Complete {
+            scan: id.to_string(),
+        });
     }
-    let changed = |what: String| ScanError::Changed { scan: id.to_string(), what };
+    let changed = |what: String| ScanError::Changed {
+        scan: id.to_string(),
+        what,
+    };
     let discovery = environment::discover(&request, setting);
     let root = row.root.clone();
-    let snapshot = Snapshot::take(&root).map_err(|source| ScanError::Io { what: "read", path: root.clone(), source })?;
+    let snapshot = Snapshot::take(&root).map_err(|source| ScanError::Io {
+        what: "read",
+        path: root.clone(),
+        source,
+    })?;
     if snapshot.digest() != row.project.tree_digest {
         return Err(changed("the code".to_owned()));
     }
     let Some(interpreter) = &discovery.chosen else {
-        return Err(changed("the environment (no interpreter is found any more)".to_owned()));
+        return Err(changed(
+            "the environment (no interpreter is found any more)".to_owned(),
+        ));
     };
-    let place = environment::prepare(&request, setting, &discovery, interpreter, &id)
-        .map_err(|source| ScanError::Io { what: "prepare", path: setting.directories.cache.clone(), source })?;
+    let place = environment::prepare(&request, setting, &discovery, interpreter, &id).map_err(
+        |source| ScanError::Io {
+            what: "prepare",
+            path: setting.directories.cache.clone(),
+            source,
+        },
+    )?;
     if let Some(before) = &row.environment {
         for (what, old, new) in [
             ("Python", &before.python, &place.facts.python),
-            ("the interpreter", &before.executable, &place.facts.executable),
+            (
+                "the interpreter",
+                &before.executable,
+                &place.facts.executable,
+            ),
             ("pytest", &before.pytest, &place.facts.pytest),
             ("the isolation", &before.isolation, &place.facts.isolation),
         ] {
@@ -181,15 +249,30 @@ pub fn resume(name: &str, setting: &Setting, sink: &mut dyn EventSink) -> Result
         }
     }
     let events = store.events(&id)?;
-    let (seq, before_ms) = events.last().map_or((0, 0), |e| (e.seq, e.at_ms.max((row.seconds * 1000.0) as u64)));
+    let (seq, before_ms) = events.last().map_or((0, 0), |e| {
+        (e.seq, e.at_ms.max((row.seconds * 1000.0) as u64))
+    });
     store.reopen(&id)?;
-    let stored = (stored.history.tests().len(), stored.history.signatures().len(), stored.history);
+    let stored = (
+        stored.history.tests().len(),
+        stored.history.signatures().len(),
+        stored.history,
+    );
     let recorder = Recorder::new(store, id.clone(), sink, seq, before_ms);
     let mut facts = Facts::from(row);
     facts.status = ScanStatus::Running;
-    let mut work =
-        Work { request: &request, setting, recorder, facts, history: stored.2, snapshot, stored: (stored.0, stored.1) };
-    work.recorder.event(EventKind::ScanStarted { project: work.facts.project.clone() });
+    let mut work = Work {
+        request: &request,
+        setting,
+        recorder,
+        facts,
+        history: stored.2,
+        snapshot,
+        stored: (stored.0, stored.1),
+    };
+    work.recorder.event(EventKind::ScanStarted {
+        project: work.facts.project.clone(),
+    });
     Ok(work.run(place, &discovery))
 }
 
@@ -244,7 +327,11 @@ impl Work<'_> {
                 self.facts.problems.push(problem);
             }
         }
-        let stored = self.recorder.store.set_problems(&self.facts.id, &self.facts.problems, &self.facts.advice);
+        let stored = self.recorder.store.set_problems(
+            &self.facts.id,
+            &self.facts.problems,
+            &self.facts.advice,
+        );
         self.recorder.check(stored);
         let report = assemble(self.facts, &self.history);
         self.recorder.event(EventKind::ScanFinished {
@@ -253,7 +340,8 @@ impl Work<'_> {
             seconds: report.seconds,
         });
         self.recorder.flush();
-        let finished = ScanId::parse(&report.scan_id).map(|id| self.recorder.store.finish_scan(&id, &report));
+        let finished =
+            ScanId::parse(&report.scan_id).map(|id| self.recorder.store.finish_scan(&id, &report));
         if let Some(result) = finished {
             self.recorder.check(result);
         }
@@ -274,13 +362,22 @@ impl Work<'_> {
         }
     }
 
-    fn stages(&mut self, mut place: Place, discovery: &bmc_pytest::interpreter::Discovery) -> Stage {
+    fn stages(
+        &mut self,
+        mut place: Place,
+        discovery: &bmc_pytest::interpreter::Discovery,
+    ) -> Stage {
         for problem in std::mem::take(&mut place.problems) {
             self.problem(problem);
         }
         self.facts.environment = Some(place.facts.clone());
-        self.recorder.event(EventKind::EnvironmentFound { environment: place.facts.clone() });
-        let stored = self.recorder.store.set_environment(&self.facts.id, &place.facts);
+        self.recorder.event(EventKind::EnvironmentFound {
+            environment: place.facts.clone(),
+        });
+        let stored = self
+            .recorder
+            .store
+            .set_environment(&self.facts.id, &place.facts);
         self.recorder.check(stored);
 
         let seeds = Seeds(self.request.seed);
@@ -293,15 +390,23 @@ impl Work<'_> {
         };
         let limits = Limits {
             // Copies share ports and /tmp with each other, so they go one at a time.
-            jobs: if place.isolation == Isolation::Copy { 1 } else { self.request.jobs.max(1) },
-            test_timeout: self.request.test_timeout_s.and_then(|s| Duration::try_from_secs_f64(s).ok()),
+            jobs: if place.isolation == Isolation::Copy {
+                1
+            } else {
+                self.request.jobs.max(1)
+            },
+            test_timeout: self
+                .request
+                .test_timeout_s
+                .and_then(|s| Duration::try_from_secs_f64(s).ok()),
             collect_timeout: COLLECT_TIMEOUT,
         };
         self.facts.plan = Some(PlanFacts {
             runs,
             fresh_starts: starts,
             engine: if can_fork { "hybrid" } else { "fresh" }.to_owned(),
-            engine_why: (!can_fork && !self.request.fresh).then(|| "children cannot be forked into copies of the project".to_owned()),
+            engine_why: (!can_fork && !self.request.fresh)
+                .then(|| "children cannot be forked into copies of the project".to_owned()),
             jobs: limits.jobs,
             seed: format!("{:#018x}", self.request.seed),
             order: "collected".to_owned(),
@@ -310,21 +415,44 @@ impl Work<'_> {
             only: self.request.only.clone(),
             from: self.request.from.clone(),
         });
-        let only: Option<Vec<TestId>> =
-            (!self.request.only.is_empty()).then(|| self.request.only.iter().map(TestId::new).collect());
-        let done: Vec<u32> = self.history.runs_for(Purpose::Scan).map(|r| r.run).collect();
-        let orders =
-            plan::orders((1..=runs).filter(|r| !done.contains(r)), starts, seeds, place.isolation, only.as_deref());
-        let mut executor = Executor::new(&place.site, limits, seeds, self.setting.interrupt.clone(), starts + 1);
+        let only: Option<Vec<TestId>> = (!self.request.only.is_empty())
+            .then(|| self.request.only.iter().map(TestId::new).collect());
+        let done: Vec<u32> = self
+            .history
+            .runs_for(Purpose::Scan)
+            .map(|r| r.run)
+            .collect();
+        let orders = plan::orders(
+            (1..=runs).filter(|r| !done.contains(r)),
+            starts,
+            seeds,
+            place.isolation,
+            only.as_deref(),
+        );
+        let mut executor = Executor::new(
+            &place.site,
+            limits,
+            seeds,
+            self.setting.interrupt.clone(),
+            starts + 1,
+        );
         let mut tally = self.tally();
 
-        let stage = self.stage("run", orders, &mut executor, discovery, &mut tally, Some(runs));
+        let stage = self.stage(
+            "run",
+            orders,
+            &mut executor,
+            discovery,
+            &mut tally,
+            Some(runs),
+        );
         if stage != Stage::Done {
             return stage;
         }
         if self.history.runs_for(Purpose::Scan).next().is_none() {
             return Stage::Refused(vec![nothing_ran()]);
         }
+        self.environment_failures(discovery);
         let stage = self.confirm(&mut executor, seeds, &place, discovery, &mut tally);
         if stage != Stage::Done {
             return stage;
@@ -333,11 +461,43 @@ impl Work<'_> {
     }
 
     fn tally(&self) -> Tally {
-        let mut tally = Tally { counts: HashMap::new(), done: 0 };
+        let mut tally = Tally {
+            counts: HashMap::new(),
+            done: 0,
+        };
         for run in self.history.runs_for(Purpose::Scan) {
             tally.add(run);
         }
         tally
+    }
+
+    /// Failures that are the environment's and not the code's, such as a fixture whose plugin is not installed.
+    fn environment_failures(&mut self, discovery: &bmc_pytest::interpreter::Discovery) {
+        let context = self.context(discovery);
+        let mut found: Vec<Advice> = Vec::new();
+        for failure in self.history.runs().iter().flat_map(|run| &run.failures) {
+            let Some(text) = &failure.text else { continue };
+            let nodeid = &self.history.tests()[failure.test as usize].nodeid;
+            if let Some(advice) =
+                diagnose::from_test_failure(nodeid, &text.message, &text.longrepr, &context)
+                && !found
+                    .iter()
+                    .any(|a| a.code == advice.code && a.headline == advice.headline)
+            {
+                found.push(advice);
+            }
+        }
+        for advice in found {
+            let help = advice
+                .help
+                .first()
+                .map(|h| format!(" ({h})"))
+                .unwrap_or_default();
+            self.problem(Problem::warning(
+                "environment",
+                format!("BMC-{}: {}{help}", advice.code, advice.headline),
+            ));
+        }
     }
 
     /// Fresh processes for what only forked children showed.
@@ -354,12 +514,21 @@ impl Work<'_> {
         while let Some((suspects, needed)) = confirm::suspects(&self.history) {
             if !begun {
                 begun = true;
-                self.recorder.event(EventKind::StageStarted { stage: "confirm".to_owned() });
+                self.recorder.event(EventKind::StageStarted {
+                    stage: "confirm".to_owned(),
+                });
             }
             let whole = self.whole_runs() < WHOLE_RUNS_FOR_ARTEFACT;
             let selected = (!whole).then_some(suspects);
             let batch = needed.min(executor_batch(self.request.jobs));
-            let orders = self.extra_orders(batch, Purpose::Confirm, executor, seeds, place.isolation, selected);
+            let orders = self.extra_orders(
+                batch,
+                Purpose::Confirm,
+                executor,
+                seeds,
+                place.isolation,
+                selected,
+            );
             stage = self.stage("confirm", orders, executor, discovery, tally, Some(needed));
             if stage != Stage::Done {
                 break;
@@ -367,9 +536,20 @@ impl Work<'_> {
         }
         if begun {
             let runs = self.history.runs_for(Purpose::Confirm).count();
-            let seconds: f64 = self.history.runs_for(Purpose::Confirm).map(|r| r.seconds).sum();
-            let detail = format!("{runs} fresh processes for what only forked children had shown");
-            self.recorder.event(EventKind::StageFinished { stage: "confirm".to_owned(), seconds, detail });
+            let seconds: f64 = self
+                .history
+                .runs_for(Purpose::Confirm)
+                .map(|r| r.seconds)
+                .sum();
+            let detail = format!(
+                "{} for what only forked children had shown",
+                count(runs, "fresh run")
+            );
+            self.recorder.event(EventKind::StageFinished {
+                stage: "confirm".to_owned(),
+                seconds,
+                detail,
+            });
         }
         stage
     }
@@ -401,27 +581,54 @@ impl Work<'_> {
         if failing.is_empty() || already {
             return Stage::Done;
         }
-        self.recorder.event(EventKind::StageStarted { stage: "plain".to_owned() });
+        self.recorder.event(EventKind::StageStarted {
+            stage: "plain".to_owned(),
+        });
         let mut stage = Stage::Done;
         // First alone; if one passes, also with the whole suite: it may pass because others did not run before it.
         for selected in [Some(failing.clone()), None] {
-            let orders = self.extra_orders(1, Purpose::Plain, executor, seeds, Isolation::FilesOnly, selected);
+            let orders = self.extra_orders(
+                1,
+                Purpose::Plain,
+                executor,
+                seeds,
+                Isolation::FilesOnly,
+                selected,
+            );
             stage = self.stage("plain", orders, executor, discovery, tally, Some(1));
             if stage != Stage::Done {
                 break;
             }
             let passes = |run: &RunRecord| {
-                failing.iter().filter_map(|id| self.history.find(id)).any(|test| run.outcome(test) == Outcome::Passed)
+                failing
+                    .iter()
+                    .filter_map(|id| self.history.find(id))
+                    .any(|test| run.outcome(test) == Outcome::Passed)
             };
             if !self.history.runs_for(Purpose::Plain).any(passes) {
                 break;
             }
         }
-        let seconds: f64 = self.history.runs_for(Purpose::Plain).map(|r| r.seconds).sum();
-        let detail = format!("{} failing tests compared outside the isolation", failing.len());
-        self.recorder.event(EventKind::StageFinished { stage: "plain".to_owned(), seconds, detail });
+        let seconds: f64 = self
+            .history
+            .runs_for(Purpose::Plain)
+            .map(|r| r.seconds)
+            .sum();
+        let detail = format!(
+            "{} compared outside the isolation",
+            count(failing.len(), "failing test")
+        );
+        self.recorder.event(EventKind::StageFinished {
+            stage: "plain".to_owned(),
+            seconds,
+            detail,
+        });
         // A comparison that could not be made is no reason to throw the scan away.
-        if matches!(stage, Stage::Refused(_)) { Stage::Done } else { stage }
+        if matches!(stage, Stage::Refused(_)) {
+            Stage::Done
+        } else {
+            stage
+        }
     }
 
     fn extra_orders(
@@ -433,8 +640,21 @@ impl Work<'_> {
         isolation: Isolation,
         selected: Option<Vec<TestId>>,
     ) -> Vec<StartOrder> {
-        let last_run = self.history.runs().iter().map(|r| r.run).max().unwrap_or(0).max(self.request.runs);
-        let last_start = self.history.runs().iter().map(|r| r.conditions.start).max().unwrap_or(0);
+        let last_run = self
+            .history
+            .runs()
+            .iter()
+            .map(|r| r.run)
+            .max()
+            .unwrap_or(0)
+            .max(self.request.runs);
+        let last_start = self
+            .history
+            .runs()
+            .iter()
+            .map(|r| r.conditions.start)
+            .max()
+            .unwrap_or(0);
         let first_start = executor.next_start().max(last_start + 1);
         (0..count)
             .map(|i| {
@@ -444,7 +664,11 @@ impl Work<'_> {
                     hash_seed: seeds.hash(start),
                     seed: seeds.start(start),
                     forks: Vec::new(),
-                    own: Some(RunOrder { run, purpose, seed: seeds.run(run) }),
+                    own: Some(RunOrder {
+                        run,
+                        purpose,
+                        seed: seeds.run(run),
+                    }),
                     selected: selected.clone(),
                     isolation,
                 }
@@ -467,13 +691,19 @@ impl Work<'_> {
         }
         let main = name == "run";
         if main {
-            self.recorder.event(EventKind::StageStarted { stage: name.to_owned() });
+            self.recorder.event(EventKind::StageStarted {
+                stage: name.to_owned(),
+            });
         }
         let began = std::time::Instant::now();
         let mut outcome = Stage::Done;
         let mut failed_starts = 0;
         let mut stage_done = 0;
-        let mut announced = self.history.runs().iter().any(|r| r.conditions.purpose == Purpose::Scan);
+        let mut announced = self
+            .history
+            .runs()
+            .iter()
+            .any(|r| r.conditions.purpose == Purpose::Scan);
         let mut history = std::mem::take(&mut self.history);
         let ended = executor.execute(&mut history, orders, &mut |history, signal| match signal {
             Signal::Ready(collection, ready, seconds) => {
@@ -557,8 +787,12 @@ impl Work<'_> {
         });
         self.history = history;
         if main {
-            let detail = format!("{} runs", tally.done);
-            self.recorder.event(EventKind::StageFinished { stage: name.to_owned(), seconds: began.elapsed().as_secs_f64(), detail });
+            let detail = count(tally.done as usize, "run");
+            self.recorder.event(EventKind::StageFinished {
+                stage: name.to_owned(),
+                seconds: began.elapsed().as_secs_f64(),
+                detail,
+            });
             self.shortened(tally);
         }
         self.recorder.flush();
@@ -575,7 +809,11 @@ impl Work<'_> {
         }
         if let Some(plan) = &mut self.facts.plan
             && tally.done < plan.runs
-            && self.setting.interrupt.load(std::sync::atomic::Ordering::Relaxed) == 0
+            && self
+                .setting
+                .interrupt
+                .load(std::sync::atomic::Ordering::Relaxed)
+                == 0
         {
             plan.runs = tally.done;
             let stored = self.recorder.store.set_plan(&self.facts.id, plan);
@@ -586,7 +824,10 @@ impl Work<'_> {
     fn note_hazards(&mut self, hazards: &[(String, String)]) {
         for (kind, words) in hazards {
             if matches!(kind.as_str(), "sockets" | "writable_file" | "sqlite") {
-                self.problem(Problem::note("fork_hazard", format!("watched in forked children: {words}")));
+                self.problem(Problem::note(
+                    "fork_hazard",
+                    format!("watched in forked children: {words}"),
+                ));
             }
         }
     }
@@ -598,20 +839,34 @@ impl Work<'_> {
             plan.fresh_starts = plan.runs;
             let stored = self.recorder.store.set_plan(&self.facts.id, plan);
             self.recorder.check(stored);
-            self.recorder.event(EventKind::PlanMade { plan: self.facts.plan.clone().expect("it is there") });
+            self.recorder.event(EventKind::PlanMade {
+                plan: self.facts.plan.clone().expect("it is there"),
+            });
         }
-        self.problem(Problem::note("engine", format!("every run is made in a fresh process, since {words}")));
+        self.problem(Problem::note(
+            "engine",
+            format!("every run is made in a fresh process, since {words}"),
+        ));
     }
 
     /// What the first start says about the suite; advice if it cannot be scanned.
-    fn first_collection(&mut self, collection: &Collection, discovery: &bmc_pytest::interpreter::Discovery) -> Option<Vec<Advice>> {
+    fn first_collection(
+        &mut self,
+        collection: &Collection,
+        discovery: &bmc_pytest::interpreter::Discovery,
+    ) -> Option<Vec<Advice>> {
         if let (Some(hello), Some(environment)) = (&collection.hello, &mut self.facts.environment) {
             environment.pytest = hello.pytest.clone();
             environment.python = hello.python.clone();
             environment.switched_off = hello.switched_off.clone();
-            let stored = self.recorder.store.set_environment(&self.facts.id, environment);
+            let stored = self
+                .recorder
+                .store
+                .set_environment(&self.facts.id, environment);
             self.recorder.check(stored);
-            self.recorder.event(EventKind::EnvironmentFound { environment: self.facts.environment.clone().expect("it is there") });
+            self.recorder.event(EventKind::EnvironmentFound {
+                environment: self.facts.environment.clone().expect("it is there"),
+            });
         }
         let context = self.context(discovery);
         if !collection.errors.is_empty() {
@@ -620,20 +875,34 @@ impl Work<'_> {
                 return Some(advice);
             }
             for advice in advice {
-                self.problem(Problem::warning("collection", format!("BMC-{}: {}", advice.code, advice.headline)));
+                self.problem(Problem::warning(
+                    "collection",
+                    format!("BMC-{}: {}", advice.code, advice.headline),
+                ));
             }
         }
         if collection.tests.is_empty() {
             return Some(vec![diagnose::zero_tests(&context, collection.deselected)]);
         }
         if !collection.missing.is_empty() {
-            let names: Vec<&str> = collection.missing.iter().take(3).map(|(id, _)| id.as_str()).collect();
-            self.problem(Problem::warning("missing", format!("not collected: {}", names.join(", "))));
+            let names: Vec<&str> = collection
+                .missing
+                .iter()
+                .take(3)
+                .map(|(id, _)| id.as_str())
+                .collect();
+            self.problem(Problem::warning(
+                "missing",
+                format!("not collected: {}", names.join(", ")),
+            ));
         }
         let selected = match &self.request.only {
             only if only.is_empty() => collection.tests.len() as u64,
             only => {
-                let found = only.iter().filter(|id| collection.tests.iter().any(|t| t.nodeid == **id)).count();
+                let found = only
+                    .iter()
+                    .filter(|id| collection.tests.iter().any(|t| t.nodeid == **id))
+                    .count();
                 if found == 0 {
                     return Some(vec![none_of_only(only)]);
                 }
@@ -644,12 +913,21 @@ impl Work<'_> {
                         .map(String::as_str)
                         .take(3)
                         .collect();
-                    self.problem(Problem::warning("missing", format!("asked for with --only but not collected: {}", gone.join(", "))));
+                    self.problem(Problem::warning(
+                        "missing",
+                        format!(
+                            "asked for with --only but not collected: {}",
+                            gone.join(", ")
+                        ),
+                    ));
                 }
                 found as u64
             }
         };
-        self.recorder.event(EventKind::CollectionFinished { tests: selected, seconds: collection.seconds });
+        self.recorder.event(EventKind::CollectionFinished {
+            tests: selected,
+            seconds: collection.seconds,
+        });
         if let Some(plan) = self.facts.plan.clone() {
             let stored = self.recorder.store.set_plan(&self.facts.id, &plan);
             self.recorder.check(stored);
@@ -662,7 +940,11 @@ impl Work<'_> {
         diagnose::Context::new(discovery, Path::new(&discovery.root.path))
     }
 
-    fn start_failure(&self, failure: &StartFailure, discovery: &bmc_pytest::interpreter::Discovery) -> Vec<Advice> {
+    fn start_failure(
+        &self,
+        failure: &StartFailure,
+        discovery: &bmc_pytest::interpreter::Discovery,
+    ) -> Vec<Advice> {
         let context = self.context(discovery);
         let collection = &failure.collection;
         if !collection.errors.is_empty() {
@@ -705,11 +987,19 @@ impl Work<'_> {
         }
         self.recorder.check(result);
         if let Some(words) = &record.session_error {
-            let problem = Problem::warning("session", format!("outside any test: {}", words.lines().next().unwrap_or("")));
+            let problem = Problem::warning(
+                "session",
+                format!("outside any test: {}", words.lines().next().unwrap_or("")),
+            );
             self.problem(problem);
         }
-        let codes = record.outcomes.iter().filter_map(|c| Outcome::from_code(*c));
-        let outcomes = codes.filter(|o| !matches!(o, Outcome::Missing | Outcome::NotRun)).count() as u64;
+        let codes = record
+            .outcomes
+            .iter()
+            .filter_map(|c| Outcome::from_code(*c));
+        let outcomes = codes
+            .filter(|o| !matches!(o, Outcome::Missing | Outcome::NotRun))
+            .count() as u64;
         self.recorder.event(EventKind::RunFinished {
             run: record.run,
             seconds: record.seconds,
@@ -744,7 +1034,13 @@ impl Tally {
         let mut list: Vec<(String, u32, u32)> = self
             .counts
             .iter()
-            .map(|(test, (failed, _))| (history.tests()[*test as usize].nodeid.clone(), *failed, self.done))
+            .map(|(test, (failed, _))| {
+                (
+                    history.tests()[*test as usize].nodeid.clone(),
+                    *failed,
+                    self.done,
+                )
+            })
             .collect();
         list.sort_by(|a, b| a.1.cmp(&b.1).then_with(|| a.0.cmp(&b.0)));
         list
@@ -754,6 +1050,11 @@ impl Tally {
 /// Confirming runs that are made before looking again: each core busy twice.
 fn executor_batch(jobs: u32) -> u32 {
     (jobs.max(1) * 2).max(2)
+}
+
+/// `1 run`, `2 runs`.
+fn count(n: usize, thing: &str) -> String {
+    format!("{n} {thing}{}", if n == 1 { "" } else { "s" })
 }
 
 fn nothing_ran() -> Advice {
@@ -798,7 +1099,10 @@ fn launch_failure(error: &crate::runner::LaunchError) -> Advice {
         headline: format!("cannot {error}"),
         places: Vec::new(),
         why,
-        help: vec!["breakmycode doctor".to_owned(), "breakmycode . --copy   runs on copies of the project, without namespaces".to_owned()],
+        help: vec![
+            "breakmycode doctor".to_owned(),
+            "breakmycode . --copy   runs on copies of the project, without namespaces".to_owned(),
+        ],
     }
 }
 
@@ -810,9 +1114,15 @@ fn sweep(scans: Option<&Path>, own: &Path) {
     let Some(scans) = scans else { return };
     for entry in std::fs::read_dir(scans).into_iter().flatten().flatten() {
         let path = entry.path();
-        let young = entry.metadata().and_then(|m| m.modified()).is_ok_and(|t| t.elapsed().is_ok_and(|age| age < SWEEP_AGE));
-        let alive = std::fs::read_to_string(path.join("pid"))
-            .is_ok_and(|pid| pid.trim().parse::<u32>().is_ok_and(|pid| Path::new(&format!("/proc/{pid}")).exists()));
+        let young = entry
+            .metadata()
+            .and_then(|m| m.modified())
+            .is_ok_and(|t| t.elapsed().is_ok_and(|age| age < SWEEP_AGE));
+        let alive = std::fs::read_to_string(path.join("pid")).is_ok_and(|pid| {
+            pid.trim()
+                .parse::<u32>()
+                .is_ok_and(|pid| Path::new(&format!("/proc/{pid}")).exists())
+        });
         if path != own && !young && !alive {
             // What cannot be removed now is tried again by the next scan.
             let _ = crate::runner::remove_tree(&path);

@@ -1,7 +1,6 @@
 //! `breakmycode doctor`: which interpreter and isolation would be used, every candidate, and why it lost.
 
 use bmc_engine::workflow;
-use bmc_pytest::interpreter::{Considered, Fate, Fault, Unfit};
 use bmc_sandbox::Isolation;
 
 use super::{Surface, answer};
@@ -18,25 +17,78 @@ pub(crate) fn doctor(args: &DoctorArgs, surface: &Surface) -> Result<u8, Failure
     let found = workflow::doctor(&request, &setting);
     let look = surface.stdout_look();
     let styles = &look.styles;
-    let (yes, no) = if look.ascii { ("ok", "x") } else { ("✓", "✗") };
-    let (good, bad) = (styles.ok.style(yes).to_string(), styles.fail.style(no).to_string());
+    let (yes, no) = if look.ascii {
+        ("ok", "x")
+    } else {
+        ("✓", "✗")
+    };
+    let (good, bad) = (
+        styles.ok.style(yes).to_string(),
+        styles.fail.style(no).to_string(),
+    );
     answer(|out| {
-        let marker = found.discovery.root.marker.as_deref().unwrap_or("no pyproject.toml or pytest.ini");
-        writeln!(out, "{:>12}  {}   {marker}", "Project", printable(&found.discovery.root.path.display().to_string()))?;
+        let marker = found
+            .discovery
+            .root
+            .marker
+            .as_deref()
+            .unwrap_or("no pyproject.toml or pytest.ini");
+        writeln!(
+            out,
+            "{:>12}  {}   {marker}",
+            "Project",
+            printable(&found.discovery.root.path.display().to_string())
+        )?;
         match &found.discovery.chosen {
             Some(python) => {
                 let (a, b, c) = python.probe.version;
-                writeln!(out, "{:>12}  {good} {a}.{b}.{c}  {}   found by {}", "Python", printable(&python.display), printable(&python.found_by))?;
+                writeln!(
+                    out,
+                    "{:>12}  {good} {a}.{b}.{c}  {}   found by {}",
+                    "Python",
+                    printable(&python.display),
+                    printable(&python.found_by)
+                )?;
                 let version = python.probe.pytest.as_deref().unwrap_or("unknown");
-                let plugins: Vec<String> = python.probe.plugins.iter().map(|p| format!("{} {}", p.distribution, p.version)).collect();
-                let plugins = if plugins.is_empty() { "no plugins".to_owned() } else { plugins.join(", ") };
-                writeln!(out, "{:>12}  {good} {}   {}", "pytest", printable(version), printable(&plugins))?;
+                let plugins: Vec<String> = python
+                    .probe
+                    .plugins
+                    .iter()
+                    .map(|p| format!("{} {}", p.distribution, p.version))
+                    .collect();
+                let plugins = if plugins.is_empty() {
+                    "no plugins".to_owned()
+                } else {
+                    plugins.join(", ")
+                };
+                writeln!(
+                    out,
+                    "{:>12}  {good} {}   {}",
+                    "pytest",
+                    printable(version),
+                    printable(&plugins)
+                )?;
             }
-            None => writeln!(out, "{:>12}  {bad} no interpreter that can run these tests", "Python")?,
+            None => writeln!(
+                out,
+                "{:>12}  {bad} no interpreter that can run these tests",
+                "Python"
+            )?,
         }
         for candidate in &found.discovery.considered {
-            let name = candidate.executable.as_ref().map(|p| format!("  {}", p.display())).unwrap_or_default();
-            writeln!(out, "{:>12}  - {}{}: {}", "", printable(&candidate.found_by), printable(&name), fate(candidate))?;
+            let name = candidate
+                .executable
+                .as_ref()
+                .map(|p| format!("  {}", p.display()))
+                .unwrap_or_default();
+            writeln!(
+                out,
+                "{:>12}  - {}{}: {}",
+                "",
+                printable(&candidate.found_by),
+                printable(&name),
+                printable(&candidate.fate.to_string())
+            )?;
         }
         for note in &found.discovery.notes {
             writeln!(out, "{:>12}  {}", "note", printable(&note.text))?;
@@ -52,70 +104,74 @@ pub(crate) fn doctor(args: &DoctorArgs, surface: &Surface) -> Result<u8, Failure
                     Some(false) => "clean",
                     None => "state unknown",
                 };
-                let branch = found.git.branch.as_deref().map_or_else(|| "no branch".to_owned(), |b| format!("branch {b}"));
+                let branch = found
+                    .git
+                    .branch
+                    .as_deref()
+                    .map_or_else(|| "no branch".to_owned(), |b| format!("branch {b}"));
                 format!("{state}, {branch}, {}", &commit[..commit.len().min(7)])
             }
         };
         writeln!(out, "{:>12}  {}", "git", printable(&git))?;
         let level = found.probe.level;
-        let mark = if level == Isolation::Full { &good } else { &bad };
+        let mark = if level == Isolation::Full {
+            &good
+        } else {
+            &bad
+        };
         writeln!(out, "{:>12}  {mark} {level}", "Isolation")?;
         for step in &found.probe.steps {
             let mark = if step.ok { &good } else { &bad };
-            let detail = if step.detail.is_empty() { String::new() } else { format!(": {}", step.detail) };
-            writeln!(out, "{:>12}  {mark} {}{}", "", printable(&step.name), printable(&detail))?;
+            let detail = if step.detail.is_empty() {
+                String::new()
+            } else {
+                format!(": {}", step.detail)
+            };
+            writeln!(
+                out,
+                "{:>12}  {mark} {}{}",
+                "",
+                printable(&step.name),
+                printable(&detail)
+            )?;
         }
         if !found.withheld.is_empty() {
-            writeln!(out, "{:>12}  not passed to tests: {}   (--pass-env NAME passes one)", "Variables", printable(&found.withheld.join(", ")))?;
+            writeln!(
+                out,
+                "{:>12}  not passed to tests: {}   (--pass-env NAME passes one)",
+                "Variables",
+                printable(&found.withheld.join(", "))
+            )?;
         }
         for path in found.unreadable.iter().take(5) {
-            writeln!(out, "{:>12}  cannot be read: {}", "note", printable(&path.display().to_string()))?;
+            writeln!(
+                out,
+                "{:>12}  cannot be read: {}",
+                "note",
+                printable(&path.display().to_string())
+            )?;
         }
-        writeln!(out, "{:>12}  {}", "Trace", printable(&setting.directories.database.display().to_string()))?;
-        writeln!(out, "{:>12}  {}", "Cache", printable(&setting.directories.cache.display().to_string()))?;
+        writeln!(
+            out,
+            "{:>12}  {}",
+            "Trace",
+            printable(&setting.directories.database.display().to_string())
+        )?;
+        writeln!(
+            out,
+            "{:>12}  {}",
+            "Cache",
+            printable(&setting.directories.cache.display().to_string())
+        )?;
         if let Some(error) = &found.discovery.error {
             writeln!(out)?;
             render::terminal::advice(&[error.advice()], &look, out)?;
         }
         Ok(())
     })?;
-    Ok(if found.discovery.chosen.is_some() { 0 } else { 3 })
-}
-
-fn fate(candidate: &Considered) -> String {
-    match &candidate.fate {
-        Fate::Chosen => "chosen".to_owned(),
-        Fate::Outranked => "fit, but an earlier one won".to_owned(),
-        Fate::NotAsked => "not looked at, an earlier one had won".to_owned(),
-        Fate::Repeated { of } => format!("the same interpreter as {}", printable(of)),
-        Fate::Absent(why) => printable(why),
-        Fate::Unfit(unfit) => match unfit {
-            Unfit::Broken(fault) => fault_words(fault),
-            Unfit::WrongVersion { version: (a, b, c), requires } => {
-                format!("Python {a}.{b}.{c}, the project requires {}", printable(requires))
-            }
-            Unfit::NoPytest { version: (a, b, c) } => format!("Python {a}.{b}.{c} without pytest"),
-            Unfit::OldPytest { pytest } => format!("pytest {} is older than 7.0", printable(pytest)),
-            Unfit::Ours { tool } => format!("the environment of {} that breakmycode itself runs in", printable(tool)),
-        },
-    }
-}
-
-fn fault_words(fault: &Fault) -> String {
-    match fault {
-        Fault::Missing => "does not exist".to_owned(),
-        Fault::DanglingLink { target } => format!("a link to {}, which does not exist", printable(&target.display().to_string())),
-        Fault::NoConfig => "has no pyvenv.cfg".to_owned(),
-        Fault::NoInterpreter => "a folder without an interpreter".to_owned(),
-        Fault::NotExecutable => "is not executable".to_owned(),
-        Fault::ForeignFormat => "is made for another system".to_owned(),
-        Fault::BaseMoved { home } => format!("its base interpreter {} is gone", printable(&home.display().to_string())),
-        Fault::CannotStart(why) => format!("does not start: {}", printable(why)),
-        Fault::Exit { code, message } => {
-            let code = code.map_or_else(|| "a signal".to_owned(), |c| format!("exit code {c}"));
-            format!("ended with {code}: {}", printable(message))
-        }
-        Fault::Timeout { seconds } => format!("did not answer within {seconds} s"),
-        Fault::Garbage { text } => format!("answered {:?}", printable(text)),
-    }
+    Ok(if found.discovery.chosen.is_some() {
+        0
+    } else {
+        3
+    })
 }

@@ -26,7 +26,10 @@ pub(crate) fn help(topic: Option<&str>) -> Result<u8, Failure> {
             answer(|out| writeln!(out, "{}", text.trim_end()))?;
             Ok(0)
         }
-        None => Err(Failure::usage(format!("there is no error code or sub-command {topic:?}"), &["breakmycode help E021", "breakmycode --help"])),
+        None => Err(Failure::usage(
+            format!("there is no error code or sub-command {topic:?}"),
+            &["breakmycode help E021", "breakmycode --help"],
+        )),
     }
 }
 

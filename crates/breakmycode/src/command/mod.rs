@@ -47,13 +47,24 @@ impl Surface {
             Ok(size) if terminal && size.ws_col > 0 => usize::from(size.ws_col).clamp(60, 120),
             _ => 100,
         };
-        Look { styles: if coloured { Styles::coloured() } else { Styles::plain() }, ascii: self.global.ascii, width }
+        Look {
+            styles: if coloured {
+                Styles::coloured()
+            } else {
+                Styles::plain()
+            },
+            ascii: self.global.ascii,
+            width,
+        }
     }
 }
 
 /// Runs what was typed.
 pub(crate) fn run(cli: Cli, interrupt: Arc<AtomicU8>) -> Result<u8, Failure> {
-    let surface = Surface { global: cli.global, interrupt };
+    let surface = Surface {
+        global: cli.global,
+        interrupt,
+    };
     match cli.command {
         None => scan::scan(&cli.scan, &surface),
         Some(Command::Scan(args)) => scan::scan(&args, &surface),
@@ -77,7 +88,10 @@ pub(crate) fn answer(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Re
             let _ = out.into_parts();
             Ok(())
         }
-        Err(error) => Err(Failure::usage(format!("cannot write the answer to standard output: {error}"), &[])),
+        Err(error) => Err(Failure::usage(
+            format!("cannot write the answer to standard output: {error}"),
+            &[],
+        )),
         Ok(()) => Ok(()),
     }
 }

@@ -16,30 +16,75 @@ pub(crate) fn replay(args: &ReplayArgs, surface: &Surface) -> Result<u8, Failure
     let look = surface.stdout_look();
     let styles = &look.styles;
     answer(|out| {
-        writeln!(out, "Run {} of {}: {}", outcome.run, outcome.scan_id, outcome.conditions)?;
+        writeln!(
+            out,
+            "Run {} of {}: {}",
+            outcome.run, outcome.scan_id, outcome.conditions
+        )?;
         if outcome.changed {
-            writeln!(out, "  note: the code is not what was scanned, so another outcome proves nothing")?;
+            writeln!(
+                out,
+                "  note: the code is not what was scanned, so another outcome proves nothing"
+            )?;
         }
         if let Some(trouble) = &outcome.trouble {
             writeln!(out, "error: the run could not be made")?;
-            for line in trouble.lines().rev().take(15).collect::<Vec<_>>().into_iter().rev() {
+            for line in trouble
+                .lines()
+                .rev()
+                .take(15)
+                .collect::<Vec<_>>()
+                .into_iter()
+                .rev()
+            {
                 writeln!(out, "  {}", printable(line))?;
             }
             return Ok(());
         }
         let same = outcome.tests.iter().filter(|t| t.now == t.recorded).count();
         for test in &outcome.tests {
-            let style = if test.now.is_failure() { styles.fail } else { styles.flaky };
-            let verdict = if test.now == test.recorded { "as recorded" } else { "recorded" };
-            let recorded = if test.now == test.recorded { String::new() } else { format!(" {}", words(test.recorded)) };
-            writeln!(out, "  {}  {}   ({verdict}{recorded})", style.style(words(test.now)), printable(&test.id.to_string()))?;
+            let style = if test.now.is_failure() {
+                styles.fail
+            } else {
+                styles.flaky
+            };
+            let verdict = if test.now == test.recorded {
+                "as recorded"
+            } else {
+                "recorded"
+            };
+            let recorded = if test.now == test.recorded {
+                String::new()
+            } else {
+                format!(" {}", words(test.recorded))
+            };
+            writeln!(
+                out,
+                "  {}  {}   ({verdict}{recorded})",
+                style.style(words(test.now)),
+                printable(&test.id.to_string())
+            )?;
             if let Some(failure) = &test.failure {
                 let line = failure.message.lines().next().unwrap_or("");
-                writeln!(out, "      E   {}: {}", printable(&failure.kind), printable(line))?;
+                writeln!(
+                    out,
+                    "      E   {}: {}",
+                    printable(&failure.kind),
+                    printable(line)
+                )?;
             }
         }
-        let interrupted = if outcome.interrupted { ", interrupted" } else { "" };
-        writeln!(out, "{} tests ran{interrupted}; {same} of {} failures or differences are as recorded", outcome.ran, outcome.tests.len())
+        let interrupted = if outcome.interrupted {
+            ", interrupted"
+        } else {
+            ""
+        };
+        writeln!(
+            out,
+            "{} tests ran{interrupted}; {same} of {} failures or differences are as recorded",
+            outcome.ran,
+            outcome.tests.len()
+        )
     })?;
     Ok(if outcome.trouble.is_some() {
         3

@@ -37,7 +37,12 @@ fn sink(output: &OutputArgs, surface: &Surface) -> Box<dyn EventSink> {
         Format::Jsonl => Box::new(Jsonl::new(io::stdout())),
         Format::Text | Format::Json | Format::Junit => {
             let moving = io::stderr().is_terminal() && !ci;
-            Box::new(Terminal::new(surface.stderr_look(), moving, env!("CARGO_PKG_VERSION"), surface.interrupt.clone()))
+            Box::new(Terminal::new(
+                surface.stderr_look(),
+                moving,
+                env!("CARGO_PKG_VERSION"),
+                surface.interrupt.clone(),
+            ))
         }
     }
 }

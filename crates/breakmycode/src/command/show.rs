@@ -59,7 +59,12 @@ pub(crate) fn show(args: &ShowArgs, surface: &Surface) -> Result<u8, Failure> {
 }
 
 fn run_row(run: &RunRecord) -> RunRow {
-    let happened = |code: &&u8| !matches!(Outcome::from_code(**code), Some(Outcome::Missing | Outcome::NotRun) | None);
+    let happened = |code: &&u8| {
+        !matches!(
+            Outcome::from_code(**code),
+            Some(Outcome::Missing | Outcome::NotRun) | None
+        )
+    };
     RunRow {
         run: run.run,
         purpose: run.conditions.purpose,

@@ -60,8 +60,15 @@ mod tests {
     }
 
     fn event(seq: u64, words: &str) -> Event {
-        let kind = EventKind::StageStarted { stage: words.to_owned() };
-        Event { scan_id: "scan_8c13045d132c".into(), seq, at_ms: 1, kind }
+        let kind = EventKind::StageStarted {
+            stage: words.to_owned(),
+        };
+        Event {
+            scan_id: "scan_8c13045d132c".into(),
+            seq,
+            at_ms: 1,
+            kind,
+        }
     }
 
     #[test]
@@ -71,7 +78,10 @@ mod tests {
         let mut sink = Jsonl::new(&mut out);
         events.iter().for_each(|e| sink.event(e));
         let text = String::from_utf8(out).unwrap();
-        let read: Vec<Event> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let read: Vec<Event> = text
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
         assert_eq!(read, events);
         assert!(text.starts_with(r#"{"scan_id":"scan_8c13045d132c","seq":1,"at_ms":1,"event":"stage.started","stage":"run"}"#), "{text}");
     }

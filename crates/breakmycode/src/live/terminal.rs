@@ -48,7 +48,14 @@ impl Terminal {
     /// Shows a scan on standard error. `moving` only if that is a terminal and not a log.
     pub(crate) fn new(look: Look, moving: bool, version: &str, interrupt: Arc<AtomicU8>) -> Self {
         let target = moving.then(ProgressDrawTarget::stderr);
-        Self::with(look, target, Box::new(std::io::stderr()), columns, version, interrupt)
+        Self::with(
+            look,
+            target,
+            Box::new(std::io::stderr()),
+            columns,
+            version,
+            interrupt,
+        )
     }
 
     fn with(
@@ -67,7 +74,16 @@ impl Terminal {
             }
             bar
         });
-        Self { look, version: version.to_owned(), interrupt, out, bar, columns, seen: Seen::default(), over: false }
+        Self {
+            look,
+            version: version.to_owned(),
+            interrupt,
+            out,
+            bar,
+            columns,
+            seen: Seen::default(),
+            over: false,
+        }
     }
 
     /// Writes lines above the block.
@@ -105,8 +121,15 @@ impl Terminal {
         }
         self.seen.tenth = tenth;
         self.seen.at_s = progress.seconds;
-        let total = progress.total.map(|total| format!("/{total}")).unwrap_or_default();
-        let flaky = progress.failing.iter().filter(|(_, failed, runs)| failed < runs).count();
+        let total = progress
+            .total
+            .map(|total| format!("/{total}"))
+            .unwrap_or_default();
+        let flaky = progress
+            .failing
+            .iter()
+            .filter(|(_, failed, runs)| failed < runs)
+            .count();
         let failing = progress.failing.len() - flaky;
         let dot = self.look.dot();
         let line = format!(
@@ -148,19 +171,38 @@ impl EventSink for Terminal {
                     self.say(&header::switched_off(&environment.switched_off, &look));
                 }
             }
-            EventKind::CollectionFinished { tests, seconds } => self.say(&header::collected(*tests, *seconds, &look)),
+            EventKind::CollectionFinished { tests, seconds } => {
+                self.say(&header::collected(*tests, *seconds, &look))
+            }
             EventKind::PlanMade { plan } => self.say(&header::plan(plan, &look)),
-            EventKind::StageFinished { stage, seconds: took, detail } => {
+            EventKind::StageFinished {
+                stage,
+                seconds: took,
+                detail,
+            } => {
                 // On a terminal the block has shown it, and the result comes.
                 if self.bar.is_none() {
-                    self.say(&[format!("{} finished in {}: {}", printable(stage), seconds(*took), printable(detail))]);
+                    self.say(&[format!(
+                        "{} finished in {}: {}",
+                        printable(stage),
+                        seconds(*took),
+                        printable(detail)
+                    )]);
                 }
             }
             EventKind::ProblemFound { problem } => match problem.severity {
                 // In a long scan a weak result should be known early; notes can wait for the result.
                 Severity::Warning | Severity::Error => {
-                    let word = if problem.severity == Severity::Error { "error" } else { "warning" };
-                    self.say(&[format!("{}: {}", look.styles.flaky.style(word), printable(&problem.text))]);
+                    let word = if problem.severity == Severity::Error {
+                        "error"
+                    } else {
+                        "warning"
+                    };
+                    self.say(&[format!(
+                        "{}: {}",
+                        look.styles.flaky.style(word),
+                        printable(&problem.text)
+                    )]);
                 }
                 Severity::Note => {}
             },
@@ -177,7 +219,12 @@ impl EventSink for Terminal {
         if self.over {
             return;
         }
-        if self.seen.stage.as_ref().is_none_or(|(stage, _)| *stage != progress.stage) {
+        if self
+            .seen
+            .stage
+            .as_ref()
+            .is_none_or(|(stage, _)| *stage != progress.stage)
+        {
             self.seen.stage = Some((progress.stage.clone(), progress.done));
             self.seen.tenth = 0;
             self.seen.at_s = 0.0;
@@ -193,7 +240,10 @@ impl EventSink for Terminal {
         match &self.bar {
             Some(bar) => {
                 // One column stays free: terminals differ in what they do after the last one.
-                let columns = (self.columns)().unwrap_or(self.look.width).min(self.look.columns()).saturating_sub(1);
+                let columns = (self.columns)()
+                    .unwrap_or(self.look.width)
+                    .min(self.look.columns())
+                    .saturating_sub(1);
                 bar.set_message(block(progress, base, stopping, columns, &self.look).join("\n"));
                 bar.tick();
             }

@@ -10,13 +10,33 @@ use crate::text::{printable, width};
 
 /// Writes each advice as a block of its own.
 pub(crate) fn advice(list: &[Advice], look: &Look, out: &mut dyn Write) -> io::Result<()> {
-    for (i, Advice { code, headline, places, why, help }) in list.iter().enumerate() {
+    for (
+        i,
+        Advice {
+            code,
+            headline,
+            places,
+            why,
+            help,
+        },
+    ) in list.iter().enumerate()
+    {
         if i > 0 {
             writeln!(out)?;
         }
         let head = format!("error[BMC-{}]: ", printable(code));
-        for (n, line) in crate::text::wrap(&printable(headline), look.columns().saturating_sub(width(&head)).max(20)).iter().enumerate() {
-            let start = if n == 0 { look.styles.env.style(&head).to_string() } else { " ".repeat(width(&head)) };
+        for (n, line) in crate::text::wrap(
+            &printable(headline),
+            look.columns().saturating_sub(width(&head)).max(20),
+        )
+        .iter()
+        .enumerate()
+        {
+            let start = if n == 0 {
+                look.styles.env.style(&head).to_string()
+            } else {
+                " ".repeat(width(&head))
+            };
             writeln!(out, "{start}{}", look.styles.bold.style(line))?;
         }
         for place in places {
@@ -47,7 +67,12 @@ fn part(label: &str, entries: &[String], look: &Look, out: &mut dyn Write) -> io
 pub(super) fn problems(list: &[Problem], look: &Look, out: &mut dyn Write) -> io::Result<()> {
     let mut sorted: Vec<&Problem> = list.iter().collect();
     sorted.sort_by_key(|problem| std::cmp::Reverse(problem.severity));
-    for Problem { severity, kind: _, text } in sorted {
+    for Problem {
+        severity,
+        kind: _,
+        text,
+    } in sorted
+    {
         let (word, style) = match severity {
             Severity::Error => ("error", look.styles.fail),
             Severity::Warning => ("warning", look.styles.flaky),

@@ -11,12 +11,24 @@ const PLUGINS_NAMED: usize = 8;
 
 /// The first line of a scan.
 pub(crate) fn started(version: &str, scan_id: &str, look: &Look) -> String {
-    format!("{}  {}", look.styles.bold.style(format!("breakmycode {}", printable(version))), printable(scan_id))
+    format!(
+        "{}  {}",
+        look.styles
+            .bold
+            .style(format!("breakmycode {}", printable(version))),
+        printable(scan_id)
+    )
 }
 
 /// The project and the state of its files.
 pub(crate) fn project(facts: &ProjectFacts, look: &Look) -> Vec<String> {
-    let ProjectFacts { root, commit: _, branch: _, dirty: _, tree_digest: _ } = facts;
+    let ProjectFacts {
+        root,
+        commit: _,
+        branch: _,
+        dirty: _,
+        tree_digest: _,
+    } = facts;
     let mut words = printable(root);
     if let Some(git) = git(facts) {
         words.push_str(&format!("  ({git})"));
@@ -54,11 +66,24 @@ pub(crate) fn environment(facts: &EnvironmentFacts, look: &Look) -> Vec<String> 
         isolation_detail,
         network,
     } = facts;
-    let name = if implementation == "cpython" { String::new() } else { format!("{} ", printable(implementation)) };
-    let found = if found_by.is_empty() { String::new() } else { format!("found: {}", printable(found_by)) };
+    let name = if implementation == "cpython" {
+        String::new()
+    } else {
+        format!("{} ", printable(implementation))
+    };
+    let found = if found_by.is_empty() {
+        String::new()
+    } else {
+        format!("found: {}", printable(found_by))
+    };
     let bold = look.styles.bold;
-    let mut lines =
-        labelled("Python", &format!("{name}{}  {}", printable(python), printable(executable)), &found, bold, look);
+    let mut lines = labelled(
+        "Python",
+        &format!("{name}{}  {}", printable(python), printable(executable)),
+        &found,
+        bold,
+        look,
+    );
     let mut words = printable(pytest);
     if !plugins.is_empty() {
         let named: Vec<String> = plugins
@@ -66,11 +91,19 @@ pub(crate) fn environment(facts: &EnvironmentFacts, look: &Look) -> Vec<String> 
             .take(PLUGINS_NAMED)
             .map(|(name, version)| {
                 let name = printable(name);
-                format!("{} {}", name.strip_prefix("pytest-").unwrap_or(&name), printable(version))
+                format!(
+                    "{} {}",
+                    name.strip_prefix("pytest-").unwrap_or(&name),
+                    printable(version)
+                )
             })
             .collect();
         let more = plugins.len().saturating_sub(PLUGINS_NAMED);
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let more = if more > 0 {
+            format!(" and {more} more")
+        } else {
+            String::new()
+        };
         words.push_str(&format!("  plugins: {}{more}", named.join(", ")));
     }
     lines.extend(labelled("pytest", &words, "", bold, look));
@@ -80,8 +113,18 @@ pub(crate) fn environment(facts: &EnvironmentFacts, look: &Look) -> Vec<String> 
         "host" => "network: that of this machine".to_owned(),
         other => format!("network: {}", printable(other)),
     };
-    let detail = if isolation_detail.is_empty() { String::new() } else { format!(": {}", printable(isolation_detail)) };
-    lines.extend(labelled("Isolation", &format!("{}{detail}", printable(isolation)), &network, bold, look));
+    let detail = if isolation_detail.is_empty() {
+        String::new()
+    } else {
+        format!(": {}", printable(isolation_detail))
+    };
+    lines.extend(labelled(
+        "Isolation",
+        &format!("{}{detail}", printable(isolation)),
+        &network,
+        bold,
+        look,
+    ));
     lines
 }
 
@@ -92,41 +135,97 @@ pub(crate) fn switched_off(list: &[(String, String)], look: &Look) -> Vec<String
     }
     let words: Vec<String> = list
         .iter()
-        .map(|(what, why)| if why.is_empty() { printable(what) } else { format!("{} ({})", printable(what), printable(why)) })
+        .map(|(what, why)| {
+            if why.is_empty() {
+                printable(what)
+            } else {
+                format!("{} ({})", printable(what), printable(why))
+            }
+        })
         .collect();
-    labelled("Switched off", &format!("while scanning: {}", words.join(", ")), "", look.styles.bold, look)
+    labelled(
+        "Switched off",
+        &format!("while scanning: {}", words.join(", ")),
+        "",
+        look.styles.bold,
+        look,
+    )
 }
 
 /// What the first process collected.
 pub(crate) fn collected(tests: u64, took: f64, look: &Look) -> Vec<String> {
-    labelled("Collected", &format!("{} in {}", plural(tests, "test", "tests"), seconds(took)), "", look.styles.bold, look)
+    labelled(
+        "Collected",
+        &format!("{} in {}", plural(tests, "test", "tests"), seconds(took)),
+        "",
+        look.styles.bold,
+        look,
+    )
 }
 
 /// What will be done.
 pub(crate) fn plan(plan: &PlanFacts, look: &Look) -> Vec<String> {
-    let PlanFacts { runs, fresh_starts, engine, engine_why: _, jobs, seed, order, test_timeout_s, pytest_args, only, from } = plan;
+    let PlanFacts {
+        runs,
+        fresh_starts,
+        engine,
+        engine_why: _,
+        jobs,
+        seed,
+        order,
+        test_timeout_s,
+        pytest_args,
+        only,
+        from,
+    } = plan;
     let mut parts = vec![plural(u64::from(*runs), "run", "runs")];
     if engine == "hybrid" && fresh_starts < runs {
-        parts[0].push_str(&format!(" from {} of Python", plural(u64::from(*fresh_starts), "fresh start", "fresh starts")));
+        parts[0].push_str(&format!(
+            " from {} of Python",
+            plural(u64::from(*fresh_starts), "fresh start", "fresh starts")
+        ));
     } else {
-        parts[0].push_str(if *runs == 1 { " in a fresh process" } else { ", each in a fresh process" });
+        parts[0].push_str(if *runs == 1 {
+            " in a fresh process"
+        } else {
+            ", each in a fresh process"
+        });
     }
     parts.push(match order.as_str() {
         "collected" => "order as collected".to_owned(),
         other => format!("order: {}", printable(other)),
     });
-    parts.push(if *jobs <= 1 { "one at a time".to_owned() } else { format!("{jobs} at a time") });
+    parts.push(if *jobs <= 1 {
+        "one at a time".to_owned()
+    } else {
+        format!("{jobs} at a time")
+    });
     if let Some(limit) = test_timeout_s {
         parts.push(format!("at most {} a test", seconds(*limit)));
     }
     if !only.is_empty() {
-        let source = from.as_ref().map(|scan| format!(" (from {})", printable(scan))).unwrap_or_default();
-        parts.push(format!("only {}{source}", plural(only.len() as u64, "chosen test", "chosen tests")));
+        let source = from
+            .as_ref()
+            .map(|scan| format!(" (from {})", printable(scan)))
+            .unwrap_or_default();
+        parts.push(format!(
+            "only {}{source}",
+            plural(only.len() as u64, "chosen test", "chosen tests")
+        ));
     }
     if !pytest_args.is_empty() {
-        parts.push(format!("pytest arguments: {}", printable(&pytest_args.join(" "))));
+        parts.push(format!(
+            "pytest arguments: {}",
+            printable(&pytest_args.join(" "))
+        ));
     }
-    labelled("Plan", &parts.join(", "), &format!("seed {}", printable(seed)), look.styles.bold, look)
+    labelled(
+        "Plan",
+        &parts.join(", "),
+        &format!("seed {}", printable(seed)),
+        look.styles.bold,
+        look,
+    )
 }
 
 /// A rate for a sentence: `5 %`, `0.5 %`.

@@ -26,8 +26,15 @@ fn finite(report: &ScanReport) -> Cow<'_, ScanReport> {
             && t.ci95.is_none_or(|(low, high)| good(low) && good(high))
     });
     let powers = || report.power.iter().chain(&report.start_power);
-    let timeout_good = report.plan.as_ref().is_none_or(|plan| good_option(&plan.test_timeout_s));
-    if tests_good && timeout_good && good(report.seconds) && powers().all(|p| good(p.rate) && good(p.caught_with)) {
+    let timeout_good = report
+        .plan
+        .as_ref()
+        .is_none_or(|plan| good_option(&plan.test_timeout_s));
+    if tests_good
+        && timeout_good
+        && good(report.seconds)
+        && powers().all(|p| good(p.rate) && good(p.caught_with))
+    {
         return Cow::Borrowed(report);
     }
     let mut report = report.clone();
@@ -45,10 +52,17 @@ fn finite(report: &ScanReport) -> Cow<'_, ScanReport> {
         plan.test_timeout_s = plan.test_timeout_s.filter(|x| x.is_finite());
     }
     for test in &mut report.tests {
-        for number in [&mut test.rate, &mut test.at_most, &mut test.median_s, &mut test.max_s] {
+        for number in [
+            &mut test.rate,
+            &mut test.at_most,
+            &mut test.median_s,
+            &mut test.max_s,
+        ] {
             *number = number.filter(|x| x.is_finite());
         }
-        test.ci95 = test.ci95.filter(|(low, high)| low.is_finite() && high.is_finite());
+        test.ci95 = test
+            .ci95
+            .filter(|(low, high)| low.is_finite() && high.is_finite());
     }
     Cow::Owned(report)
 }

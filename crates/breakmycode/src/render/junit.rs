@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use bmc_types::report::SignatureReport;
 use bmc_types::{Outcome, ScanReport, ScanStatus, TestClass, TestReport};
-use quick_junit::{NonSuccessKind, Property, Report, TestCase, TestCaseStatus, TestRerun, TestSuite};
+use quick_junit::{
+    NonSuccessKind, Property, Report, TestCase, TestCaseStatus, TestRerun, TestSuite,
+};
 
 use super::verdicts::{failure_words, interval, tally};
 use crate::text::{percent, percent_number, printable};
@@ -23,8 +25,14 @@ pub(crate) fn junit(report: &ScanReport, out: &mut dyn Write) -> io::Result<()> 
     suite.add_property(property("breakmycode.scan_id", &report.scan_id));
     suite.add_property(property("breakmycode.version", &report.tool_version));
     suite.add_property(property("breakmycode.status", report.status.as_str()));
-    suite.add_property(property("breakmycode.runs", &report.totals.runs.to_string()));
-    suite.add_property(property("breakmycode.fresh_starts", &report.totals.fresh_starts.to_string()));
+    suite.add_property(property(
+        "breakmycode.runs",
+        &report.totals.runs.to_string(),
+    ));
+    suite.add_property(property(
+        "breakmycode.fresh_starts",
+        &report.totals.fresh_starts.to_string(),
+    ));
     suite.add_property(property("breakmycode.started_at", &report.started_at));
     if let Some(environment) = &report.environment {
         suite.add_property(property("breakmycode.python", &environment.python));
@@ -78,7 +86,10 @@ fn case(test: &TestReport) -> TestCase {
     case.add_property(property("breakmycode.nodeid", &test.id));
     case.add_property(property("breakmycode.class", test.class.as_str()));
     case.add_property(property("breakmycode.runs", &test.runs.to_string()));
-    case.add_property(property("breakmycode.failed", &test.counts.failed.to_string()));
+    case.add_property(property(
+        "breakmycode.failed",
+        &test.counts.failed.to_string(),
+    ));
     if let Some(rate) = test.rate.filter(|rate| rate.is_finite()) {
         case.add_property(property("breakmycode.rate", &rate.to_string()));
     }
@@ -120,13 +131,22 @@ fn status(test: &TestReport) -> TestCaseStatus {
             let mut status = TestCaseStatus::non_success(NonSuccessKind::Error);
             status.set_type(test.class.as_str());
             status.set_message(format!("fails only in isolation: {}", rate_words(test)));
-            status.set_description(ways.iter().map(|way| description(way, test)).collect::<Vec<_>>().join("\n"));
+            status.set_description(
+                ways.iter()
+                    .map(|way| description(way, test))
+                    .collect::<Vec<_>>()
+                    .join("\n"),
+            );
             status
         }
         TestClass::Unstable | TestClass::Unsure | TestClass::NotJudged => {
             let mut status = TestCaseStatus::skipped();
             status.set_type(test.class.as_str());
-            let mut words = format!("{}: {}", test.class.as_str().replace('_', " "), tally(&test.counts));
+            let mut words = format!(
+                "{}: {}",
+                test.class.as_str().replace('_', " "),
+                tally(&test.counts)
+            );
             for remark in &test.remarks {
                 words.push_str("; ");
                 words.push_str(&printable(remark));
@@ -172,7 +192,11 @@ fn description(way: &SignatureReport, test: &TestReport) -> String {
         text.push_str(&format!("at {}\n", printable(place)));
     }
     let total: u64 = test.signatures.iter().map(|s| u64::from(s.count)).sum();
-    text.push_str(&format!("{} of {total} failures; {}", way.count, rate_words(test)));
+    text.push_str(&format!(
+        "{} of {total} failures; {}",
+        way.count,
+        rate_words(test)
+    ));
     text
 }
 
@@ -183,8 +207,12 @@ fn rate_words(test: &TestReport) -> String {
         words.push_str(&format!(" ({})", percent(rate)));
     }
     match (test.at_most, test.ci95) {
-        (Some(most), _) => words.push_str(&format!(", true rate at most {} %", percent_number(most))),
-        (None, Some((low, high))) => words.push_str(&format!(", true rate {}", interval(low, high))),
+        (Some(most), _) => {
+            words.push_str(&format!(", true rate at most {} %", percent_number(most)))
+        }
+        (None, Some((low, high))) => {
+            words.push_str(&format!(", true rate {}", interval(low, high)))
+        }
         (None, None) => {}
     }
     words

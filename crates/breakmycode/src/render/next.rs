@@ -19,7 +19,12 @@ pub(super) fn commands(report: &ScanReport, look: &Look, out: &mut dyn Write) ->
         return Ok(());
     }
     writeln!(out, "Next:")?;
-    let column = list.iter().map(|(c, _)| text::width(c)).filter(|w| *w <= ALIGNED).max().unwrap_or(0);
+    let column = list
+        .iter()
+        .map(|(c, _)| text::width(c))
+        .filter(|w| *w <= ALIGNED)
+        .max()
+        .unwrap_or(0);
     for (command, what) in &list {
         let styled = look.styles.path.style(text::pad(command, column));
         let what_styled = look.styles.dim.style(what);
@@ -40,16 +45,27 @@ fn choose(report: &ScanReport) -> Vec<(String, String)> {
     match report.status {
         ScanStatus::NoResult => {
             if let Some(advice) = report.advice.first() {
-                list.push((format!("breakmycode help {}", text::printable(&advice.code)), "what this error means".to_owned()));
+                list.push((
+                    format!("breakmycode help {}", text::printable(&advice.code)),
+                    "what this error means".to_owned(),
+                ));
             }
-            list.push((format!("breakmycode doctor{}", root_argument(report)), "what a scan depends on, and what is missing".to_owned()));
+            list.push((
+                format!("breakmycode doctor{}", root_argument(report)),
+                "what a scan depends on, and what is missing".to_owned(),
+            ));
             return list;
         }
         ScanStatus::Interrupted | ScanStatus::Running => {
-            list.push((format!("breakmycode resume {scan}"), "make the runs that are left".to_owned()));
+            list.push((
+                format!("breakmycode resume {scan}"),
+                "make the runs that are left".to_owned(),
+            ));
         }
         ScanStatus::CodeChanged => {
-            list.extend(again(report, "").map(|command| (command, "scan the code as it is now".to_owned())));
+            list.extend(
+                again(report, "").map(|command| (command, "scan the code as it is now".to_owned())),
+            );
         }
         ScanStatus::Complete => {}
     }
@@ -62,8 +78,13 @@ fn choose(report: &ScanReport) -> Vec<(String, String)> {
         && let Some(run) = test.failing_runs.first()
     {
         // A node id that cannot be pasted is left out: the whole run is made again.
-        let id = shell_word(&test.id).map(|id| format!(" {id}")).unwrap_or_default();
-        list.push((format!("breakmycode replay {scan} {run}{id}"), format!("make run {run} again, under its conditions")));
+        let id = shell_word(&test.id)
+            .map(|id| format!(" {id}"))
+            .unwrap_or_default();
+        list.push((
+            format!("breakmycode replay {scan} {run}{id}"),
+            format!("make run {run} again, under its conditions"),
+        ));
     }
     if report.status == ScanStatus::Complete {
         let classes: Vec<&str> = [TestClass::Flaky, TestClass::Failing, TestClass::Unsure]
@@ -73,24 +94,43 @@ fn choose(report: &ScanReport) -> Vec<(String, String)> {
             .collect();
         if !classes.is_empty() {
             let options = format!(" --from {scan} --only {}", classes.join(","));
-            list.extend(again(report, &options).map(|command| (command, "more runs of these tests only".to_owned())));
+            list.extend(
+                again(report, &options)
+                    .map(|command| (command, "more runs of these tests only".to_owned())),
+            );
         }
         if let Some((runs, rate)) = proof::more_runs(report) {
-            let what = format!("95 % sure to see a test that fails {} of the time", rate_words(rate));
+            let what = format!(
+                "95 % sure to see a test that fails {} of the time",
+                rate_words(rate)
+            );
             list.extend(again(report, &format!(" --runs {runs}")).map(|command| (command, what)));
         }
     }
-    list.push((format!("breakmycode show {scan} --tests"), "every test and its counts".to_owned()));
+    list.push((
+        format!("breakmycode show {scan} --tests"),
+        "every test and its counts".to_owned(),
+    ));
     list
 }
 
 /// The scan of the same project with other options, and the same arguments for pytest. `None` if one of those cannot be pasted.
 fn again(report: &ScanReport, options: &str) -> Option<String> {
-    let given = report.plan.as_ref().map_or(&[][..], |plan| &plan.pytest_args);
+    let given = report
+        .plan
+        .as_ref()
+        .map_or(&[][..], |plan| &plan.pytest_args);
     let arguments: Vec<String> = given.iter().map(|a| shell_word(a)).collect::<Option<_>>()?;
-    let arguments = if arguments.is_empty() { String::new() } else { format!(" -- {}", arguments.join(" ")) };
+    let arguments = if arguments.is_empty() {
+        String::new()
+    } else {
+        format!(" -- {}", arguments.join(" "))
+    };
     let root = root_argument(report);
-    Some(format!("breakmycode{}{options}{arguments}", if root.is_empty() { " ." } else { &root }))
+    Some(format!(
+        "breakmycode{}{options}{arguments}",
+        if root.is_empty() { " ." } else { &root }
+    ))
 }
 
 /// The root as an argument; nothing if it cannot be pasted, and then the command is for the project's folder.

@@ -15,7 +15,13 @@ const GAP: usize = 2;
 pub(super) const BODY: usize = LABEL + GAP;
 
 /// Lines with a label: the words wrapped, then an aside in dim, on the same line if it fits.
-pub(super) fn labelled(label: &str, words: &str, aside: &str, style: Style, look: &Look) -> Vec<String> {
+pub(super) fn labelled(
+    label: &str,
+    words: &str,
+    aside: &str,
+    style: Style,
+    look: &Look,
+) -> Vec<String> {
     let room = look.columns().saturating_sub(BODY);
     let mut lines: Vec<String> = text::wrap(words, room);
     if !aside.is_empty() {
@@ -25,14 +31,24 @@ pub(super) fn labelled(label: &str, words: &str, aside: &str, style: Style, look
                 line.push_str(&format!("   {}", look.styles.dim.style(aside)));
             }
         } else {
-            lines.extend(text::wrap(aside, room).into_iter().map(|line| look.styles.dim.style(line).to_string()));
+            lines.extend(
+                text::wrap(aside, room)
+                    .into_iter()
+                    .map(|line| look.styles.dim.style(line).to_string()),
+            );
         }
     }
     let label = text::pad_left(label, LABEL);
     lines
         .into_iter()
         .enumerate()
-        .map(|(i, line)| if i == 0 { format!("{}  {line}", style.style(&label)) } else { format!("{}{line}", " ".repeat(BODY)) })
+        .map(|(i, line)| {
+            if i == 0 {
+                format!("{}  {line}", style.style(&label))
+            } else {
+                format!("{}{line}", " ".repeat(BODY))
+            }
+        })
         .collect()
 }
 
@@ -42,10 +58,23 @@ pub(super) fn lines(lines: &[String], out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// Writes a paragraph: wrapped, the first line after `first`, the others below its text.
-pub(super) fn paragraph(first: &str, words: &str, style: Style, look: &Look, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn paragraph(
+    first: &str,
+    words: &str,
+    style: Style,
+    look: &Look,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let indent = text::width(first);
-    for (i, line) in text::wrap(words, look.columns().saturating_sub(indent).max(20)).into_iter().enumerate() {
-        let start = if i == 0 { first.to_owned() } else { " ".repeat(indent) };
+    for (i, line) in text::wrap(words, look.columns().saturating_sub(indent).max(20))
+        .into_iter()
+        .enumerate()
+    {
+        let start = if i == 0 {
+            first.to_owned()
+        } else {
+            " ".repeat(indent)
+        };
         writeln!(out, "{start}{}", style.style(line))?;
     }
     Ok(())
@@ -66,7 +95,11 @@ pub(super) fn table<const N: usize>(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let widths: [usize; N] = std::array::from_fn(|i| {
-        let widest = rows.iter().map(|row| text::width(&row[i])).max().unwrap_or(0);
+        let widest = rows
+            .iter()
+            .map(|row| text::width(&row[i]))
+            .max()
+            .unwrap_or(0);
         widest.max(text::width(columns[i].0))
     });
     let line = |cells: [&str; N]| {
@@ -80,7 +113,11 @@ pub(super) fn table<const N: usize>(
             .collect();
         format!("  {}", cells.join("  ")).trim_end().to_owned()
     };
-    writeln!(out, "{}", look.styles.dim.style(line(columns.map(|(name, _)| name))))?;
+    writeln!(
+        out,
+        "{}",
+        look.styles.dim.style(line(columns.map(|(name, _)| name)))
+    )?;
     for row in rows {
         writeln!(out, "{}", line(std::array::from_fn(|i| row[i].as_str())))?;
     }

@@ -58,32 +58,68 @@ pub(crate) struct ListRow {
 }
 
 /// Writes a stored scan: how it went stage by stage, then the result as the live run printed it.
-pub(crate) fn show(report: &ScanReport, events: &[Event], look: &Look, out: &mut dyn Write) -> io::Result<()> {
-    let state = git(&report.project).map(|git| format!(" ({git})")).unwrap_or_default();
+pub(crate) fn show(
+    report: &ScanReport,
+    events: &[Event],
+    look: &Look,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let state = git(&report.project)
+        .map(|git| format!(" ({git})"))
+        .unwrap_or_default();
     writeln!(
         out,
         "{}   {}   {}   {}   {}{state}",
         look.styles.bold.style(printable(&report.scan_id)),
         words_of(report.status),
-        moment(&report.started_at, 0).map_or_else(|| printable(&report.started_at), |(day, time)| format!("{day} {time} UTC")),
+        moment(&report.started_at, 0).map_or_else(
+            || printable(&report.started_at),
+            |(day, time)| format!("{day} {time} UTC")
+        ),
         seconds(report.seconds),
         printable(&report.project.root)
     )?;
     let rows: Vec<[String; 4]> = stages(events)
         .into_iter()
-        .map(|Stage { began_ms, name, took, detail }| {
-            let time = moment(&report.started_at, began_ms).map_or_else(|| format!("+{}", seconds(began_ms as f64 / 1000.0)), |(_, t)| t);
-            [time, printable(&name), took.map_or_else(|| "not finished".to_owned(), seconds), printable(&detail)]
-        })
+        .map(
+            |Stage {
+                 began_ms,
+                 name,
+                 took,
+                 detail,
+             }| {
+                let time = moment(&report.started_at, began_ms).map_or_else(
+                    || format!("+{}", seconds(began_ms as f64 / 1000.0)),
+                    |(_, t)| t,
+                );
+                [
+                    time,
+                    printable(&name),
+                    took.map_or_else(|| "not finished".to_owned(), seconds),
+                    printable(&detail),
+                ]
+            },
+        )
         .collect();
     if !rows.is_empty() {
         writeln!(out)?;
-        let columns = [("TIME", Flush::Left), ("STAGE", Flush::Left), ("DURATION", Flush::Right), ("DETAIL", Flush::Left)];
+        let columns = [
+            ("TIME", Flush::Left),
+            ("STAGE", Flush::Left),
+            ("DURATION", Flush::Right),
+            ("DETAIL", Flush::Left),
+        ];
         table(columns, &rows, look, out)?;
     }
     writeln!(out)?;
     result(report, look, out)?;
-    writeln!(out, "{}", look.styles.dim.style("Use: --tests  --runs  --events  --format json"))
+    writeln!(
+        out,
+        "{}",
+        look.styles
+            .dim
+            .style("Use: --tests  --runs  --events  --format json")
+    )
 }
 
 fn words_of(status: ScanStatus) -> &'static str {
@@ -100,7 +136,10 @@ fn words_of(status: ScanStatus) -> &'static str {
 fn moment(start: &str, after_ms: u64) -> Option<(String, String)> {
     let after = SignedDuration::from_millis(i64::try_from(after_ms).ok()?);
     let stamp: Timestamp = start.parse::<Timestamp>().ok()?.checked_add(after).ok()?;
-    Some((stamp.strftime("%Y-%m-%d").to_string(), stamp.strftime("%H:%M:%S").to_string()))
+    Some((
+        stamp.strftime("%Y-%m-%d").to_string(),
+        stamp.strftime("%H:%M:%S").to_string(),
+    ))
 }
 
 struct Stage {
@@ -128,12 +167,17 @@ fn stages(events: &[Event]) -> Vec<Stage> {
                     began_ms: sitting_ms,
                     name: "discover".to_owned(),
                     took: Some(event.at_ms.saturating_sub(sitting_ms) as f64 / 1000.0),
-                    detail: format!("{} {}, pytest {}", environment.executable, environment.python, environment.pytest),
+                    detail: format!(
+                        "{} {}, pytest {}",
+                        environment.executable, environment.python, environment.pytest
+                    ),
                 });
             }
             EventKind::CollectionFinished { tests, seconds } => {
                 // The first process collects when the stage of runs has begun already; nobody thinks of it in that order.
-                let open = stages.last().is_some_and(|stage| stage.name == "run" && stage.took.is_none());
+                let open = stages
+                    .last()
+                    .is_some_and(|stage| stage.name == "run" && stage.took.is_none());
                 let began_ms = match stages.last() {
                     Some(run) if open => run.began_ms,
                     _ => event.at_ms.saturating_sub(millis(*seconds)),
@@ -147,10 +191,23 @@ fn stages(events: &[Event]) -> Vec<Stage> {
                 stages.insert(stages.len() - usize::from(open), stage);
             }
             EventKind::StageStarted { stage } => {
-                stages.push(Stage { began_ms: event.at_ms, name: stage.clone(), took: None, detail: String::new() });
+                stages.push(Stage {
+                    began_ms: event.at_ms,
+                    name: stage.clone(),
+                    took: None,
+                    detail: String::new(),
+                });
             }
-            EventKind::StageFinished { stage, seconds, detail } => {
-                match stages.iter_mut().rev().find(|s| s.name == *stage && s.took.is_none()) {
+            EventKind::StageFinished {
+                stage,
+                seconds,
+                detail,
+            } => {
+                match stages
+                    .iter_mut()
+                    .rev()
+                    .find(|s| s.name == *stage && s.took.is_none())
+                {
                     Some(open) => {
                         open.took = Some(*seconds);
                         open.detail.clone_from(detail);
@@ -188,11 +245,29 @@ pub(crate) fn tests(report: &ScanReport, look: &Look, out: &mut dyn Write) -> io
         .tests
         .iter()
         .map(|test| {
-            let TestReport { id, occurrence, class, counts, runs, ci95, at_most, median_s, .. } = test;
-            let which = if *occurrence == 0 { String::new() } else { format!(" (item {})", u64::from(*occurrence) + 1) };
+            let TestReport {
+                id,
+                occurrence,
+                class,
+                counts,
+                runs,
+                ci95,
+                at_most,
+                median_s,
+                ..
+            } = test;
+            let which = if *occurrence == 0 {
+                String::new()
+            } else {
+                format!(" (item {})", u64::from(*occurrence) + 1)
+            };
             [
                 class.as_str().replace('_', " "),
-                if *runs == 0 { "-".to_owned() } else { format!("{}/{runs}", counts.failed) },
+                if *runs == 0 {
+                    "-".to_owned()
+                } else {
+                    format!("{}/{runs}", counts.failed)
+                },
                 match (at_most, ci95) {
                     (Some(most), _) => format!("at most {}", percent(*most)),
                     (None, Some((low, high))) => interval(*low, *high),
@@ -224,7 +299,17 @@ pub(crate) fn runs(rows: &[RunRow], look: &Look, out: &mut dyn Write) -> io::Res
     let rows: Vec<[String; 9]> = sorted
         .into_iter()
         .map(|row| {
-            let RunRow { run, purpose, engine, start, hash_seed, seconds: took, outcomes, failed, processes } = row;
+            let RunRow {
+                run,
+                purpose,
+                engine,
+                start,
+                hash_seed,
+                seconds: took,
+                outcomes,
+                failed,
+                processes,
+            } = row;
             [
                 run.to_string(),
                 purpose.as_str().to_owned(),
@@ -261,11 +346,21 @@ pub(crate) fn list(rows: &[ListRow], look: &Look, out: &mut dyn Write) -> io::Re
     let rows: Vec<[String; 7]> = rows
         .iter()
         .map(|row| {
-            let ListRow { id, when, status, runs, failing, flaky, root, latest } = row;
+            let ListRow {
+                id,
+                when,
+                status,
+                runs,
+                failing,
+                flaky,
+                root,
+                latest,
+            } = row;
             let mark = if *latest { "   *latest" } else { "" };
             [
                 printable(id),
-                moment(when, 0).map_or_else(|| printable(when), |(day, time)| format!("{day} {time}")),
+                moment(when, 0)
+                    .map_or_else(|| printable(when), |(day, time)| format!("{day} {time}")),
                 thousands(u64::from(*runs)),
                 known(failing),
                 known(flaky),

@@ -26,7 +26,11 @@ pub(crate) fn result(report: &ScanReport, look: &Look, out: &mut dyn Write) -> i
     ending(report, look, out)?;
     writeln!(out)?;
     if report.tests.is_empty() {
-        writeln!(out, "{} Nothing was seen of any test, so nothing can be said.", look.styles.env.style(look.bang()))?;
+        writeln!(
+            out,
+            "{} Nothing was seen of any test, so nothing can be said.",
+            look.styles.env.style(look.bang())
+        )?;
     } else if is_all_green(report) {
         proof::all_green(report, look, out)?;
     } else {
@@ -58,51 +62,106 @@ fn ending(report: &ScanReport, look: &Look, out: &mut dyn Write) -> io::Result<(
     let done = report.totals.runs;
     let scan = printable(&report.scan_id);
     let of = match planned {
-        Some(planned) => format!("{} of {}", thousands(u64::from(done)), plural(u64::from(planned), "run", "runs")),
+        Some(planned) => format!(
+            "{} of {}",
+            thousands(u64::from(done)),
+            plural(u64::from(planned), "run", "runs")
+        ),
         None => plural(u64::from(done), "run", "runs"),
     };
-    let kept = if done == 1 { "it is saved".to_owned() } else { format!("all {} are saved", thousands(u64::from(done))) };
+    let kept = if done == 1 {
+        "it is saved".to_owned()
+    } else {
+        format!("all {} are saved", thousands(u64::from(done)))
+    };
     match report.status {
         ScanStatus::Complete | ScanStatus::NoResult => {}
         ScanStatus::Interrupted if done == 0 => {
             let words = format!("before the first run was complete; {scan} can be resumed");
-            lines(&labelled("Interrupted", &words, "", look.styles.env, look), out)?;
+            lines(
+                &labelled("Interrupted", &words, "", look.styles.env, look),
+                out,
+            )?;
         }
         ScanStatus::Interrupted => {
-            lines(&labelled("Interrupted", &format!("after {of}; {kept} in {scan}"), "", look.styles.env, look), out)?;
+            lines(
+                &labelled(
+                    "Interrupted",
+                    &format!("after {of}; {kept} in {scan}"),
+                    "",
+                    look.styles.env,
+                    look,
+                ),
+                out,
+            )?;
         }
         ScanStatus::Running => {
-            let words = format!("{scan} is still running, or its process died: {of} so far; what follows rests on these");
-            lines(&labelled("Unfinished", &words, "", look.styles.env, look), out)?;
+            let words = format!(
+                "{scan} is still running, or its process died: {of} so far; what follows rests on these"
+            );
+            lines(
+                &labelled("Unfinished", &words, "", look.styles.env, look),
+                out,
+            )?;
         }
         ScanStatus::CodeChanged => {
             let words = format!(
                 "after {of}: the code changed meanwhile. What follows is about the code before; it says nothing about the code now"
             );
-            lines(&labelled("Stopped", &words, "", look.styles.fail, look), out)?;
+            lines(
+                &labelled("Stopped", &words, "", look.styles.fail, look),
+                out,
+            )?;
         }
     }
     if matches!(report.status, ScanStatus::Interrupted | ScanStatus::Running) {
-        lines(&labelled("Resume", &format!("breakmycode resume {scan}"), "", bold, look), out)?;
+        lines(
+            &labelled(
+                "Resume",
+                &format!("breakmycode resume {scan}"),
+                "",
+                bold,
+                look,
+            ),
+            out,
+        )?;
     }
-    let label = if report.status == ScanStatus::Complete { "Finished" } else { "So far" };
+    let label = if report.status == ScanStatus::Complete {
+        "Finished"
+    } else {
+        "So far"
+    };
     lines(&labelled(label, &counts(report), "", bold, look), out)
 }
 
 /// `20 runs x 412 tests = 8 240 outcomes in 1 min 38 s`, and what was special.
 fn counts(report: &ScanReport) -> String {
     let totals = &report.totals;
-    let (runs, tests) = (plural(u64::from(totals.runs), "run", "runs"), plural(totals.tests, "test", "tests"));
+    let (runs, tests) = (
+        plural(u64::from(totals.runs), "run", "runs"),
+        plural(totals.tests, "test", "tests"),
+    );
     let outcomes = plural(totals.outcomes, "outcome", "outcomes");
     let full = u64::from(totals.runs).checked_mul(totals.tests) == Some(totals.outcomes);
-    let mut words = if full { format!("{runs} x {tests} = {outcomes}") } else { format!("{runs} of {tests}, {outcomes}") };
+    let mut words = if full {
+        format!("{runs} x {tests} = {outcomes}")
+    } else {
+        format!("{runs} of {tests}, {outcomes}")
+    };
     words.push_str(&format!(" in {}", seconds(report.seconds)));
     if totals.confirm_runs > 0 {
-        let more = plural(u64::from(totals.confirm_runs), "fresh process", "fresh processes");
+        let more = plural(
+            u64::from(totals.confirm_runs),
+            "fresh process",
+            "fresh processes",
+        );
         words.push_str(&format!("; {more} to confirm what forked children showed"));
     }
     if totals.timeouts > 0 {
-        words.push_str(&format!("; {}", plural(totals.timeouts, "timeout", "timeouts")));
+        words.push_str(&format!(
+            "; {}",
+            plural(totals.timeouts, "timeout", "timeouts")
+        ));
     }
     if totals.crashes > 0 {
         words.push_str(&format!("; {}", plural(totals.crashes, "crash", "crashes")));
@@ -115,9 +174,15 @@ fn no_result(report: &ScanReport, look: &Look, out: &mut dyn Write) -> io::Resul
     let (title, words) = if report.exit_code == 4 {
         ("NO TESTS", "there is nothing to run")
     } else if report.totals.runs > 0 {
-        ("NOT A TEST RESULT", "the scan could not go on, and what it saw is not enough for a result")
+        (
+            "NOT A TEST RESULT",
+            "the scan could not go on, and what it saw is not enough for a result",
+        )
     } else {
-        ("NOT A TEST RESULT", "no run could be made, so nothing is known about the tests")
+        (
+            "NOT A TEST RESULT",
+            "no run could be made, so nothing is known about the tests",
+        )
     };
     let head = format!("{} {title}", look.bang());
     if width(&head) + 2 + words.len() <= look.columns() {
@@ -127,7 +192,10 @@ fn no_result(report: &ScanReport, look: &Look, out: &mut dyn Write) -> io::Resul
         paragraph("  ", words, Style::new(), look, out)?;
     }
     if report.totals.runs > 0 {
-        let words = format!("The {} before it are kept.", plural(u64::from(report.totals.runs), "run", "runs"));
+        let words = format!(
+            "The {} before it are kept.",
+            plural(u64::from(report.totals.runs), "run", "runs")
+        );
         paragraph("  ", &words, Style::new(), look, out)?;
     }
     if !report.advice.is_empty() {

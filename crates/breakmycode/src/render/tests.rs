@@ -27,7 +27,12 @@ fn junit(report: &ScanReport) -> String {
 }
 
 fn event(seq: u64, at_ms: u64, kind: EventKind) -> Event {
-    Event { scan_id: "scan_8c13045d132c".to_owned(), seq, at_ms, kind }
+    Event {
+        scan_id: "scan_8c13045d132c".to_owned(),
+        seq,
+        at_ms,
+        kind,
+    }
 }
 
 fn all() -> Vec<ScanReport> {
@@ -55,13 +60,19 @@ fn result_of_a_failing_and_two_flaky_tests() {
 
 #[test]
 fn result_in_colour() {
-    let look = Look { styles: Styles::coloured(), ..Look::plain(100) };
+    let look = Look {
+        styles: Styles::coloured(),
+        ..Look::plain(100)
+    };
     assert_snapshot!(result(&samples::shop(), &look).replace('\u{1b}', "⟦"));
 }
 
 #[test]
 fn result_in_ascii() {
-    let look = Look { ascii: true, ..Look::plain(100) };
+    let look = Look {
+        ascii: true,
+        ..Look::plain(100)
+    };
     let text = result(&samples::every_class(), &look);
     assert!(text.is_ascii(), "{text}");
     assert_snapshot!(text);
@@ -89,7 +100,11 @@ fn result_when_interrupted() {
 
 #[test]
 fn result_when_interrupted_before_the_first_run() {
-    assert_snapshot!(plain(&samples::report(ScanStatus::Interrupted, 0, Vec::new())));
+    assert_snapshot!(plain(&samples::report(
+        ScanStatus::Interrupted,
+        0,
+        Vec::new()
+    )));
 }
 
 #[test]
@@ -110,7 +125,10 @@ fn result_of_a_hostile_project() {
 #[test]
 fn colours_change_nothing_but_colours() {
     for report in all() {
-        let look = Look { styles: Styles::coloured(), ..Look::plain(80) };
+        let look = Look {
+            styles: Styles::coloured(),
+            ..Look::plain(80)
+        };
         let coloured = result(&report, &look);
         // Every escape sequence there is is a colour of ours: nothing of the project's gets through.
         let mut stripped = String::new();
@@ -118,7 +136,14 @@ fn colours_change_nothing_but_colours() {
         while let Some((before, after)) = rest.split_once('\u{1b}') {
             stripped.push_str(before);
             let end = after.find('m').unwrap();
-            assert!(after[..end].strip_prefix('[').unwrap().chars().all(|c| c.is_ascii_digit() || c == ';'), "{after}");
+            assert!(
+                after[..end]
+                    .strip_prefix('[')
+                    .unwrap()
+                    .chars()
+                    .all(|c| c.is_ascii_digit() || c == ';'),
+                "{after}"
+            );
             rest = &after[end + 1..];
         }
         stripped.push_str(rest);
@@ -151,7 +176,11 @@ fn lines_fit_unless_they_are_a_name_or_a_command() {
         for columns in [60, 80, 100] {
             for line in result(&report, &Look::plain(columns)).lines() {
                 let whole = line.contains("::") || line.contains("breakmycode ");
-                assert!(whole || width(line) <= columns, "{columns}: {} {line}", width(line));
+                assert!(
+                    whole || width(line) <= columns,
+                    "{columns}: {} {line}",
+                    width(line)
+                );
             }
         }
     }
@@ -161,7 +190,10 @@ fn lines_fit_unless_they_are_a_name_or_a_command() {
 fn a_rate_is_never_printed_without_counts_and_interval() {
     for report in all() {
         let text = plain(&report);
-        assert!(!text.contains(" 0 %") && !text.contains("100.0 %"), "{text}");
+        assert!(
+            !text.contains(" 0 %") && !text.contains("100.0 %"),
+            "{text}"
+        );
         for line in text.lines().filter(|line| line.contains(" failed   ")) {
             assert!(line.contains('/') && line.contains("true rate "), "{line}");
         }
@@ -188,10 +220,22 @@ fn commands_name_the_project_the_scan_and_the_arguments_for_pytest() {
 #[test]
 fn the_next_number_of_runs_is_computed() {
     let runs = |n: u32| {
-        let text = plain(&samples::report(ScanStatus::Complete, n, vec![samples::test("t.py::t", TestClass::Clean, n, 0)]));
-        text.split_once("--runs ").map(|(_, rest)| rest.split_whitespace().next().unwrap().to_owned())
+        let text = plain(&samples::report(
+            ScanStatus::Complete,
+            n,
+            vec![samples::test("t.py::t", TestClass::Clean, n, 0)],
+        ));
+        text.split_once("--runs ")
+            .map(|(_, rest)| rest.split_whitespace().next().unwrap().to_owned())
     };
-    assert_eq!((runs(20).as_deref(), runs(59).as_deref(), runs(298).as_deref()), (Some("59"), Some("299"), Some("299")));
+    assert_eq!(
+        (
+            runs(20).as_deref(),
+            runs(59).as_deref(),
+            runs(298).as_deref()
+        ),
+        (Some("59"), Some("299"), Some("299"))
+    );
     assert_eq!(runs(299), None);
 }
 
@@ -199,8 +243,19 @@ fn the_next_number_of_runs_is_computed() {
 fn ten_thousand_flaky_tests_are_counted_in_a_short_result_and_listed_in_full() {
     let tests: Vec<TestReport> = (0..10_000)
         .map(|i| {
-            let mut test = samples::test(&format!("tests/package/test_module_{}.py::test_{i}", i % 97), TestClass::Flaky, 15, 5);
-            test.signatures = vec![samples::way("ValueError", "no", Some("a.py:1"), 5, "failed")];
+            let mut test = samples::test(
+                &format!("tests/package/test_module_{}.py::test_{i}", i % 97),
+                TestClass::Flaky,
+                15,
+                5,
+            );
+            test.signatures = vec![samples::way(
+                "ValueError",
+                "no",
+                Some("a.py:1"),
+                5,
+                "failed",
+            )];
             test.failing_runs = vec![1, 2, 3, 4, 5];
             test
         })
@@ -210,9 +265,17 @@ fn ten_thousand_flaky_tests_are_counted_in_a_short_result_and_listed_in_full() {
     let table = written(|out| super::terminal::tests(&report, &Look::plain(100), out));
     let xml = junit(&report);
     assert!(text.lines().count() < 120);
-    assert!(text.contains("and 9 975 more: breakmycode show scan_8c13045d132c --tests"), "{text}");
+    assert!(
+        text.contains("and 9 975 more: breakmycode show scan_8c13045d132c --tests"),
+        "{text}"
+    );
     assert_eq!(table.lines().count(), 10_001);
-    assert_eq!(Report::deserialize_from_str(&xml).unwrap().test_suites[0].test_cases.len(), 10_000);
+    assert_eq!(
+        Report::deserialize_from_str(&xml).unwrap().test_suites[0]
+            .test_cases
+            .len(),
+        10_000
+    );
 }
 
 #[test]
@@ -221,14 +284,61 @@ fn show_prints_the_stages_and_then_what_the_live_run_printed() {
     let environment = samples::environment();
     let stage = |stage: &str| stage.to_owned();
     let events = [
-        event(1, 0, EventKind::ScanStarted { project: report.project.clone() }),
-        event(2, 400, EventKind::EnvironmentFound { environment: environment.clone() }),
-        event(3, 410, EventKind::StageStarted { stage: stage("run") }),
+        event(
+            1,
+            0,
+            EventKind::ScanStarted {
+                project: report.project.clone(),
+            },
+        ),
+        event(
+            2,
+            400,
+            EventKind::EnvironmentFound {
+                environment: environment.clone(),
+            },
+        ),
+        event(
+            3,
+            410,
+            EventKind::StageStarted {
+                stage: stage("run"),
+            },
+        ),
         event(4, 2400, EventKind::EnvironmentFound { environment }),
-        event(5, 2400, EventKind::CollectionFinished { tests: 412, seconds: 1.9 }),
-        event(6, 83_000, EventKind::StageFinished { stage: stage("run"), seconds: 82.6, detail: "20 runs".to_owned() }),
-        event(7, 83_001, EventKind::StageStarted { stage: stage("confirm") }),
-        event(8, 90_000, EventKind::StageFinished { stage: stage("plain"), seconds: 2.0, detail: "1\u{1b}[2J".to_owned() }),
+        event(
+            5,
+            2400,
+            EventKind::CollectionFinished {
+                tests: 412,
+                seconds: 1.9,
+            },
+        ),
+        event(
+            6,
+            83_000,
+            EventKind::StageFinished {
+                stage: stage("run"),
+                seconds: 82.6,
+                detail: "20 runs".to_owned(),
+            },
+        ),
+        event(
+            7,
+            83_001,
+            EventKind::StageStarted {
+                stage: stage("confirm"),
+            },
+        ),
+        event(
+            8,
+            90_000,
+            EventKind::StageFinished {
+                stage: stage("plain"),
+                seconds: 2.0,
+                detail: "1\u{1b}[2J".to_owned(),
+            },
+        ),
     ];
     let text = written(|out| super::terminal::show(&report, &events, &Look::plain(100), out));
     let live = plain(&report);
@@ -289,7 +399,10 @@ fn tables_of_runs_and_scans() {
 fn json_is_one_document_that_reads_back() {
     for report in all() {
         let text = written(|out| super::json::json(&report, out));
-        assert!(text.ends_with("}\n") && text.starts_with("{\n  \"schema\": \"breakmycode.scan/1\""), "{text}");
+        assert!(
+            text.ends_with("}\n") && text.starts_with("{\n  \"schema\": \"breakmycode.scan/1\""),
+            "{text}"
+        );
         assert_eq!(serde_json::from_str::<ScanReport>(&text).unwrap(), report);
     }
 }
@@ -304,7 +417,15 @@ fn json_has_a_number_where_there_should_be_one() {
     report.plan.as_mut().unwrap().test_timeout_s = Some(f64::NAN);
     let text = written(|out| super::json::json(&report, out));
     let read: ScanReport = serde_json::from_str(&text).unwrap();
-    assert_eq!((read.seconds, read.tests[0].rate, read.tests[0].ci95, read.power[0].caught_with), (0.0, None, None, 0.0));
+    assert_eq!(
+        (
+            read.seconds,
+            read.tests[0].rate,
+            read.tests[0].ci95,
+            read.power[0].caught_with
+        ),
+        (0.0, None, None, 0.0)
+    );
     assert_eq!(read.tests[1], report.tests[1]);
 }
 
@@ -320,19 +441,46 @@ fn junit_reads_back_with_flaky_runs_reruns_errors_and_skips() {
     let report = samples::every_class();
     let read = Report::deserialize_from_str(&junit(&report)).unwrap();
     let suite = &read.test_suites[0];
-    assert_eq!((suite.tests, suite.failures, suite.errors, suite.skipped), (40, 1, 2, 5));
-    let case = |name: &str| suite.test_cases.iter().find(|c| c.name.as_str() == name).unwrap();
+    assert_eq!(
+        (suite.tests, suite.failures, suite.errors, suite.skipped),
+        (40, 1, 2, 5)
+    );
+    let case = |name: &str| {
+        suite
+            .test_cases
+            .iter()
+            .find(|c| c.name.as_str() == name)
+            .unwrap()
+    };
     let rounding = case("test_rounding (item 2)");
-    assert_eq!(rounding.classname.as_deref(), Some("tests.test_tax.TestTax"));
-    let TestCaseStatus::NonSuccess { kind: NonSuccessKind::Failure, reruns, .. } = &rounding.status else { panic!("{rounding:?}") };
+    assert_eq!(
+        rounding.classname.as_deref(),
+        Some("tests.test_tax.TestTax")
+    );
+    let TestCaseStatus::NonSuccess {
+        kind: NonSuccessKind::Failure,
+        reruns,
+        ..
+    } = &rounding.status
+    else {
+        panic!("{rounding:?}")
+    };
     assert_eq!(reruns.runs.len(), 4);
-    let TestCaseStatus::NonSuccess { kind: NonSuccessKind::Error, .. } = &case("test_segfault").status else { panic!() };
+    let TestCaseStatus::NonSuccess {
+        kind: NonSuccessKind::Error,
+        ..
+    } = &case("test_segfault").status
+    else {
+        panic!()
+    };
     let flaky = Report::deserialize_from_str(&junit(&samples::shop())).unwrap();
     let flaky: Vec<usize> = flaky.test_suites[0]
         .test_cases
         .iter()
         .filter_map(|c| match &c.status {
-            TestCaseStatus::Success { flaky_runs } if !flaky_runs.is_empty() => Some(flaky_runs.len()),
+            TestCaseStatus::Success { flaky_runs } if !flaky_runs.is_empty() => {
+                Some(flaky_runs.len())
+            }
             _ => None,
         })
         .collect();
@@ -341,16 +489,28 @@ fn junit_reads_back_with_flaky_runs_reruns_errors_and_skips() {
 
 #[test]
 fn junit_of_a_flaky_test_without_a_signature_is_not_green() {
-    let report = samples::report(ScanStatus::Complete, 20, vec![samples::test("t.py::t", TestClass::Flaky, 10, 10)]);
+    let report = samples::report(
+        ScanStatus::Complete,
+        20,
+        vec![samples::test("t.py::t", TestClass::Flaky, 10, 10)],
+    );
     let read = Report::deserialize_from_str(&junit(&report)).unwrap();
-    let TestCaseStatus::Success { flaky_runs } = &read.test_suites[0].test_cases[0].status else { panic!() };
-    assert_eq!(flaky_runs[0].message.as_deref(), Some("10/20 failed (50.0 %), true rate 29.9-70.1 %"));
+    let TestCaseStatus::Success { flaky_runs } = &read.test_suites[0].test_cases[0].status else {
+        panic!()
+    };
+    assert_eq!(
+        flaky_runs[0].message.as_deref(),
+        Some("10/20 failed (50.0 %), true rate 29.9-70.1 %")
+    );
 }
 
 #[test]
 fn junit_without_a_result_is_an_error_and_not_an_empty_suite() {
     let read = Report::deserialize_from_str(&junit(&samples::no_result())).unwrap();
-    assert_eq!((read.test_suites[0].tests, read.test_suites[0].errors), (2, 2));
+    assert_eq!(
+        (read.test_suites[0].tests, read.test_suites[0].errors),
+        (2, 2)
+    );
 }
 
 #[test]
@@ -360,7 +520,14 @@ fn junit_of_a_hostile_project_keeps_every_test_apart() {
     let ids: Vec<String> = read.test_suites[0]
         .test_cases
         .iter()
-        .map(|c| c.properties.iter().find(|p| p.name.as_str() == "breakmycode.nodeid").unwrap().value.to_string())
+        .map(|c| {
+            c.properties
+                .iter()
+                .find(|p| p.name.as_str() == "breakmycode.nodeid")
+                .unwrap()
+                .value
+                .to_string()
+        })
         .collect();
     let expected: Vec<String> = report.tests.iter().map(|t| printable(&t.id)).collect();
     assert_eq!(ids, expected);

@@ -74,17 +74,40 @@ impl TermLike for Stream {
 
 fn terminal(stream: &Stream, moving: bool, interrupt: &Arc<AtomicU8>) -> Terminal {
     let target = moving.then(|| ProgressDrawTarget::term_like(Box::new(stream.clone())));
-    Terminal::with(Look::plain(100), target, Box::new(stream.clone()), || None, "0.1.0", interrupt.clone())
+    Terminal::with(
+        Look::plain(100),
+        target,
+        Box::new(stream.clone()),
+        || None,
+        "0.1.0",
+        interrupt.clone(),
+    )
 }
 
 fn event(seq: u64, kind: EventKind) -> Event {
-    Event { scan_id: "scan_8c13045d132c".to_owned(), seq, at_ms: seq * 10, kind }
+    Event {
+        scan_id: "scan_8c13045d132c".to_owned(),
+        seq,
+        at_ms: seq * 10,
+        kind,
+    }
 }
 
 fn progress(stage: &str, done: u32, total: u32, seconds: f64) -> Progress {
-    let failing = vec![("t.py::test_a".to_owned(), done.div_ceil(3), done), ("t.py::test_b".to_owned(), done, done)];
+    let failing = vec![
+        ("t.py::test_a".to_owned(), done.div_ceil(3), done),
+        ("t.py::test_b".to_owned(), done, done),
+    ];
     let outcomes = u64::from(done) * 412;
-    Progress { stage: stage.to_owned(), done, total: Some(total), outcomes, seconds, failing, ..Progress::default() }
+    Progress {
+        stage: stage.to_owned(),
+        done,
+        total: Some(total),
+        outcomes,
+        seconds,
+        failing,
+        ..Progress::default()
+    }
 }
 
 fn project() -> ProjectFacts {
@@ -103,18 +126,66 @@ fn play(sink: &mut Terminal) {
     let mut early = environment.clone();
     early.switched_off.clear();
     sink.event(&event(1, EventKind::ScanStarted { project: project() }));
-    sink.event(&event(2, EventKind::EnvironmentFound { environment: early }));
+    sink.event(&event(
+        2,
+        EventKind::EnvironmentFound { environment: early },
+    ));
     sink.event(&event(3, EventKind::EnvironmentFound { environment }));
-    sink.event(&event(4, EventKind::CollectionFinished { tests: 412, seconds: 1.9 }));
-    sink.event(&event(5, EventKind::PlanMade { plan: samples::plan(125) }));
-    sink.event(&event(6, EventKind::ProblemFound { problem: Problem::note("x", "a note waits") }));
-    sink.event(&event(7, EventKind::ProblemFound { problem: Problem::warning("x", "a warning\u{1b}[2J does not") }));
-    for (done, seconds) in [(0, 0.0), (1, 1.0), (12, 12.0), (13, 13.0), (14, 14.0), (20, 40.0), (20, 43.1), (20, 60.0), (125, 140.0)] {
+    sink.event(&event(
+        4,
+        EventKind::CollectionFinished {
+            tests: 412,
+            seconds: 1.9,
+        },
+    ));
+    sink.event(&event(
+        5,
+        EventKind::PlanMade {
+            plan: samples::plan(125),
+        },
+    ));
+    sink.event(&event(
+        6,
+        EventKind::ProblemFound {
+            problem: Problem::note("x", "a note waits"),
+        },
+    ));
+    sink.event(&event(
+        7,
+        EventKind::ProblemFound {
+            problem: Problem::warning("x", "a warning\u{1b}[2J does not"),
+        },
+    ));
+    for (done, seconds) in [
+        (0, 0.0),
+        (1, 1.0),
+        (12, 12.0),
+        (13, 13.0),
+        (14, 14.0),
+        (20, 40.0),
+        (20, 43.1),
+        (20, 60.0),
+        (125, 140.0),
+    ] {
         sink.progress(&progress("run", done, 125, seconds));
     }
-    sink.event(&event(8, EventKind::StageFinished { stage: "run".to_owned(), seconds: 141.0, detail: "125 runs".to_owned() }));
+    sink.event(&event(
+        8,
+        EventKind::StageFinished {
+            stage: "run".to_owned(),
+            seconds: 141.0,
+            detail: "125 runs".to_owned(),
+        },
+    ));
     sink.progress(&progress("confirm", 1, 4, 3.0));
-    sink.event(&event(9, EventKind::ScanFinished { status: "complete".to_owned(), exit_code: 5, seconds: 150.0 }));
+    sink.event(&event(
+        9,
+        EventKind::ScanFinished {
+            status: "complete".to_owned(),
+            exit_code: 5,
+            seconds: 150.0,
+        },
+    ));
 }
 
 #[test]
@@ -130,11 +201,18 @@ fn on_a_terminal_the_block_is_gone_at_the_end() {
     let mut sink = terminal(&stream, true, &Arc::default());
     play(&mut sink);
     let text = stream.text();
-    assert!(text.contains("14/125 runs") && text.contains("test disagrees with itself"), "{text}");
+    assert!(
+        text.contains("14/125 runs") && text.contains("test disagrees with itself"),
+        "{text}"
+    );
     assert!(!text.contains('\u{1b}'), "{text}");
     let last = text.rfind("Ctrl-C").unwrap();
     let rest = &text[last..];
-    assert_eq!(rest.matches("<clear>").count(), 3, "each line of the last block is cleared: {rest}");
+    assert_eq!(
+        rest.matches("<clear>").count(),
+        3,
+        "each line of the last block is cleared: {rest}"
+    );
     assert!(!rest.contains("runs"), "{rest}");
 }
 
@@ -146,7 +224,13 @@ fn nothing_is_written_after_the_end() {
         play(&mut sink);
         let before = stream.text();
         sink.progress(&progress("run", 3, 4, 500.0));
-        sink.event(&event(10, EventKind::CollectionFinished { tests: 1, seconds: 1.0 }));
+        sink.event(&event(
+            10,
+            EventKind::CollectionFinished {
+                tests: 1,
+                seconds: 1.0,
+            },
+        ));
         drop(sink);
         assert_eq!(stream.text(), before);
     }
@@ -161,7 +245,10 @@ fn a_refused_scan_takes_the_block_away() {
     let before = stream.text();
     sink.progress(&progress("run", 0, 20, 2.0));
     assert_eq!(stream.text(), before);
-    assert!(before.ends_with("<clear><down 1><clear><down 1><clear><up 2>"), "{before}");
+    assert!(
+        before.ends_with("<clear><down 1><clear><down 1><clear><up 2>"),
+        "{before}"
+    );
 }
 
 #[test]
@@ -173,14 +260,24 @@ fn stopping_is_said_once() {
     interrupt.store(1, Ordering::Relaxed);
     sink.progress(&progress("run", 1, 20, 1.1));
     sink.progress(&progress("run", 1, 20, 1.2));
-    assert_eq!(stream.text(), "Stopping: finishing the running tests and saving. Ctrl-C again kills them now.\n");
+    assert_eq!(
+        stream.text(),
+        "Stopping: finishing the running tests and saving. Ctrl-C again kills them now.\n"
+    );
 }
 
 #[test]
 fn a_resumed_scan_says_so() {
     let stream = Stream::default();
-    terminal(&stream, false, &Arc::default()).event(&event(40, EventKind::ScanStarted { project: project() }));
-    assert!(stream.text().starts_with("breakmycode 0.1.0  scan_8c13045d132c  (resumed)\n"), "{}", stream.text());
+    terminal(&stream, false, &Arc::default())
+        .event(&event(40, EventKind::ScanStarted { project: project() }));
+    assert!(
+        stream
+            .text()
+            .starts_with("breakmycode 0.1.0  scan_8c13045d132c  (resumed)\n"),
+        "{}",
+        stream.text()
+    );
 }
 
 #[test]
@@ -194,7 +291,14 @@ fn a_closed_stream_is_ignored() {
             Err(io::ErrorKind::BrokenPipe.into())
         }
     }
-    let mut sink = Terminal::with(Look::plain(80), None, Box::new(Closed), || None, "0.1.0", Arc::default());
+    let mut sink = Terminal::with(
+        Look::plain(80),
+        None,
+        Box::new(Closed),
+        || None,
+        "0.1.0",
+        Arc::default(),
+    );
     play(&mut sink);
     assert!(sink.over);
 }
