@@ -2,6 +2,7 @@
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "this is a command-line tool of its own")]
 
+mod bench;
 mod ci;
 mod demo;
 mod environments;
@@ -22,6 +23,7 @@ Usage: cargo xtask COMMAND [ARGS]
   demo [ARGS]        build the program and scan the example project; ARGS go to breakmycode
   test [ARGS]        run every test, Rust and Python; ARGS go to the Rust test runner
   tidy               check the rules that no compiler knows
+  bench OPTIONS      compare with other ways of repeating a suite; without OPTIONS it lists them
   environments       make the Python environments that tests use, in target/environments
   ci                 format, lints, tidy, Python checks, tests: what every commit has to pass
   help               print this
@@ -48,6 +50,7 @@ fn run(command: &str, rest: &[String]) -> Result<ExitCode, String> {
     }
     let repository = Repository::find()?;
     match command {
+        "bench" => bench::run(&repository, rest),
         "demo" => demo::run(&repository, rest),
         "test" => test::run(&repository, rest),
         "tidy" => nothing_more(command, rest).and_then(|()| tidy::run(&repository)),

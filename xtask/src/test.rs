@@ -1,12 +1,35 @@
 //! Runs every test there is: Rust, documentation examples, and the Python package in each environment.
 
-use std::process::{Command, ExitCode};
+use std::process::{Command, ExitCode, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
 
 use crate::environments::{self, Environment};
 use crate::process;
 use crate::repository::Repository;
 
 const PYTHON_SIDE: &str = "crates/bmc-pytest/python";
+/// Names under which the plugins of the environments register.
+const STRANGERS: &[&str] = &[
+    "asyncio",
+    "flakefinder",
+    "flaky",
+    "forked",
+    "orderings",
+    "pytest_cov",
+    "pytest_order",
+    "random_order",
+    "randomly",
+    "repeat",
+    "rerunfailures",
+    "pytest_forked",
+    "pytest_repeat",
+    "subtests",
+    "timeout",
+    "xdist",
+    "xdist.looponfail",
+];
 
 /// Runs all tests; arguments go to the Rust test runner. With arguments the Python side is left out, which is said.
 pub(crate) fn run(repository: &Repository, rest: &[String]) -> Result<ExitCode, String> {
@@ -39,19 +62,44 @@ fn rust(repository: &Repository, rest: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// Runs the tests of the Python package in every environment.
+/// Runs the tests of the Python package in every environment, as many at a time as there are cores.
+///
+/// They start many short processes and wait for each, so one after the other would leave cores idle.
 fn python(repository: &Repository, environments: &[Environment]) -> Result<(), String> {
-    for environment in environments {
-        println!("Python side in {}: Python {}, pytest {}", environment.name, environment.version, environment.pytest);
-        process::run(
-            Command::new(&environment.python)
-                .args(["-m", "pytest", "-q", "-p", "no:cacheprovider"])
-                // Plugins of the environment are there for the sessions under test, not for ours.
-                .args(["-p", "no:randomly", "-p", "no:random_order"])
-                .env("PYTHONDONTWRITEBYTECODE", "1")
-                .current_dir(repository.root.join(PYTHON_SIDE)),
-        )
-        .map_err(|problem| format!("{problem} (in {})", environment.name))?;
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    println!("Python side in {} environments, {cores} at a time", environments.len());
+    let next = AtomicUsize::new(0);
+    let failed = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..cores.min(environments.len()) {
+            scope.spawn(|| {
+                while let Some(environment) = environments.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    if let Err(problem) = python_in(repository, environment) {
+                        failed.lock().unwrap_or_else(PoisonError::into_inner).push(problem);
+                    }
+                }
+            });
+        }
+    });
+    let failed = failed.into_inner().unwrap_or_else(PoisonError::into_inner);
+    if failed.is_empty() { Ok(()) } else { Err(failed.join("\ncannot ")) }
+}
+
+/// Runs them in one environment. What they print is shown in one piece when they are done.
+fn python_in(repository: &Repository, environment: &Environment) -> Result<(), String> {
+    let mut command = Command::new(&environment.python);
+    command.args(["-m", "pytest", "-q", "-p", "no:cacheprovider"]);
+    // Plugins of the environment are there for the sessions under test, not for ours: some change the order or turn warnings into errors.
+    command.args(STRANGERS.iter().flat_map(|name| ["-p".to_owned(), format!("no:{name}")]));
+    command.env("PYTHONDONTWRITEBYTECODE", "1").current_dir(repository.root.join(PYTHON_SIDE)).stdin(Stdio::null());
+    let begin = Instant::now();
+    let output = command.output().map_err(|error| format!("start `{}`: {error}", process::line(&command)))?;
+    let Environment { name, version, pytest, .. } = environment;
+    println!("\n== {name}: Python {version}, pytest {pytest}, {:.0} s", begin.elapsed().as_secs_f64());
+    print!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    if output.status.success() {
+        Ok(())
+    } else {
+        Err(format!("pass the Python side in {name}: `{}`", process::line(&command)))
     }
-    Ok(())
 }
