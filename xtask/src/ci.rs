@@ -10,8 +10,12 @@ use crate::{environments, process, test, tidy};
 type Step = (&'static str, fn(&Repository) -> Result<(), String>);
 
 const STEPS: &[Step] = &[
-    ("format", |repository| process::run(repository.cargo().args(["fmt", "--all", "--", "--check"]))),
-    ("tidy", |repository| succeeded(tidy::run(repository)?, "rules of the repository are broken")),
+    ("format", |repository| {
+        process::run(repository.cargo().args(["fmt", "--all", "--", "--check"]))
+    }),
+    ("tidy", |repository| {
+        succeeded(tidy::run(repository)?, "rules of the repository are broken")
+    }),
     ("python checks", python_checks),
     ("clippy", |repository| {
         process::run(repository.cargo().args([
@@ -25,7 +29,9 @@ const STEPS: &[Step] = &[
         ]))
     }),
     ("licences and sources", deny),
-    ("tests", |repository| succeeded(test::run(repository, &[])?, "tests failed")),
+    ("tests", |repository| {
+        succeeded(test::run(repository, &[])?, "tests failed")
+    }),
 ];
 
 /// Runs all steps.
@@ -47,7 +53,11 @@ pub(crate) fn run(repository: &Repository) -> Result<ExitCode, String> {
 }
 
 fn succeeded(code: ExitCode, otherwise: &str) -> Result<(), String> {
-    if code == ExitCode::SUCCESS { Ok(()) } else { Err(format!("go on: {otherwise}")) }
+    if code == ExitCode::SUCCESS {
+        Ok(())
+    } else {
+        Err(format!("go on: {otherwise}"))
+    }
 }
 
 /// Formats, lints and type-checks the Python package with pinned tools.
@@ -59,7 +69,9 @@ fn python_checks(repository: &Repository) -> Result<(), String> {
         let mut command = Command::new(bin.join(name));
         command.args(arguments).current_dir(folder);
         // Caches of the tools stay out of the source tree.
-        command.env("RUFF_CACHE_DIR", caches.join("ruff")).env("MYPY_CACHE_DIR", caches.join("mypy"));
+        command
+            .env("RUFF_CACHE_DIR", caches.join("ruff"))
+            .env("MYPY_CACHE_DIR", caches.join("mypy"));
         process::run(&mut command)
     };
     tool("ruff", &["format", "--check", "."], &folder)?;
@@ -73,7 +85,14 @@ fn deny(repository: &Repository) -> Result<(), String> {
         println!("LEFT OUT: cargo-deny is not installed (`cargo install --locked cargo-deny`)");
         return Ok(());
     }
-    process::run(repository.cargo().args(["deny", "--offline", "check", "bans", "licenses", "sources"]))
+    process::run(repository.cargo().args([
+        "deny",
+        "--offline",
+        "check",
+        "bans",
+        "licenses",
+        "sources",
+    ]))
 }
 
 #[cfg(test)]
@@ -83,6 +102,9 @@ mod tests {
     #[test]
     fn a_step_that_fails_is_an_error() {
         assert_eq!(succeeded(ExitCode::SUCCESS, "x"), Ok(()));
-        assert_eq!(succeeded(ExitCode::FAILURE, "tests failed"), Err("go on: tests failed".to_owned()));
+        assert_eq!(
+            succeeded(ExitCode::FAILURE, "tests failed"),
+            Err("go on: tests failed".to_owned())
+        );
     }
 }

@@ -1,6 +1,10 @@
 //! Chores of this repository: `cargo xtask COMMAND`. Reads arguments and calls one module for each command; no chore lives here.
 
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "this is a command-line tool of its own")]
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "this is a command-line tool of its own"
+)]
 
 mod bench;
 mod ci;
@@ -56,13 +60,17 @@ fn run(command: &str, rest: &[String]) -> Result<ExitCode, String> {
         "tidy" => nothing_more(command, rest).and_then(|()| tidy::run(&repository)),
         "environments" => nothing_more(command, rest).and_then(|()| environments::run(&repository)),
         "ci" => nothing_more(command, rest).and_then(|()| ci::run(&repository)),
-        other => Err(format!("run `{other}`: there is no such chore; `cargo xtask help` lists them")),
+        other => Err(format!(
+            "run `{other}`: there is no such chore; `cargo xtask help` lists them"
+        )),
     }
 }
 
 fn nothing_more(command: &str, rest: &[String]) -> Result<(), String> {
     match rest.first() {
         None => Ok(()),
-        Some(word) => Err(format!("run `{command}` with `{word}`: it takes no arguments")),
+        Some(word) => Err(format!(
+            "run `{command}` with `{word}`: it takes no arguments"
+        )),
     }
 }

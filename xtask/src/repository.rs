@@ -62,7 +62,10 @@ impl Repository {
         if root.join("Cargo.toml").is_file() {
             Ok(Self { root })
         } else {
-            Err(format!("find the repository: {} has no Cargo.toml", root.display()))
+            Err(format!(
+                "find the repository: {} has no Cargo.toml",
+                root.display()
+            ))
         }
     }
 
@@ -75,8 +78,13 @@ impl Repository {
 
     /// Asks cargo about the workspace.
     pub(crate) fn metadata(&self) -> Result<Metadata, String> {
-        let text = process::output(self.cargo().args(["metadata", "--no-deps", "--format-version", "1"]))?;
-        serde_json::from_str(&text).map_err(|error| format!("read what `cargo metadata` printed: {error}"))
+        let text =
+            process::output(
+                self.cargo()
+                    .args(["metadata", "--no-deps", "--format-version", "1"]),
+            )?;
+        serde_json::from_str(&text)
+            .map_err(|error| format!("read what `cargo metadata` printed: {error}"))
     }
 
     /// Reads every text file that git tracks or would track. Files with other bytes than UTF-8 are left out.
@@ -84,7 +92,15 @@ impl Repository {
         let list = process::output(
             Command::new("git")
                 // A checkout that belongs to someone else, as in many build machines, is read all the same.
-                .args(["-c", "safe.directory=*", "ls-files", "-z", "--cached", "--others", "--exclude-standard"])
+                .args([
+                    "-c",
+                    "safe.directory=*",
+                    "ls-files",
+                    "-z",
+                    "--cached",
+                    "--others",
+                    "--exclude-standard",
+                ])
                 .current_dir(&self.root),
         )?;
         let mut files = Vec::new();
@@ -96,7 +112,10 @@ impl Repository {
             }
             let bytes = std::fs::read(&place).map_err(|error| format!("read {path}: {error}"))?;
             if let Ok(text) = String::from_utf8(bytes) {
-                files.push(TextFile { path: path.to_owned(), text });
+                files.push(TextFile {
+                    path: path.to_owned(),
+                    text,
+                });
             }
         }
         files.sort_by(|a, b| a.path.cmp(&b.path));

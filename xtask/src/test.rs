@@ -50,14 +50,29 @@ fn rust(repository: &Repository, rest: &[String]) -> Result<(), String> {
     let list = environments::list_path(repository);
     let nextest = process::exists("cargo-nextest");
     if !nextest {
-        println!("cargo-nextest is not installed (`cargo install --locked cargo-nextest`): using `cargo test`");
+        println!(
+            "cargo-nextest is not installed (`cargo install --locked cargo-nextest`): using `cargo test`"
+        );
     }
-    let tests: &[&str] =
-        if nextest { &["nextest", "run", "--workspace"] } else { &["test", "--workspace", "--all-targets"] };
-    process::run(repository.cargo().args(tests).args(rest).env(environments::VARIABLE, &list))?;
+    let tests: &[&str] = if nextest {
+        &["nextest", "run", "--workspace"]
+    } else {
+        &["test", "--workspace", "--all-targets"]
+    };
+    process::run(
+        repository
+            .cargo()
+            .args(tests)
+            .args(rest)
+            .env(environments::VARIABLE, &list),
+    )?;
     // Neither of the two runs them. With a filter in the arguments they would not be meant.
     if rest.is_empty() {
-        process::run(repository.cargo().args(["test", "--quiet", "--workspace", "--doc"]))?;
+        process::run(
+            repository
+                .cargo()
+                .args(["test", "--quiet", "--workspace", "--doc"]),
+        )?;
     }
     Ok(())
 }
@@ -67,22 +82,33 @@ fn rust(repository: &Repository, rest: &[String]) -> Result<(), String> {
 /// They start many short processes and wait for each, so one after the other would leave cores idle.
 fn python(repository: &Repository, environments: &[Environment]) -> Result<(), String> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    println!("Python side in {} environments, {cores} at a time", environments.len());
+    println!(
+        "Python side in {} environments, {cores} at a time",
+        environments.len()
+    );
     let next = AtomicUsize::new(0);
     let failed = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
         for _ in 0..cores.min(environments.len()) {
             scope.spawn(|| {
-                while let Some(environment) = environments.get(next.fetch_add(1, Ordering::Relaxed)) {
+                while let Some(environment) = environments.get(next.fetch_add(1, Ordering::Relaxed))
+                {
                     if let Err(problem) = python_in(repository, environment) {
-                        failed.lock().unwrap_or_else(PoisonError::into_inner).push(problem);
+                        failed
+                            .lock()
+                            .unwrap_or_else(PoisonError::into_inner)
+                            .push(problem);
                     }
                 }
             });
         }
     });
     let failed = failed.into_inner().unwrap_or_else(PoisonError::into_inner);
-    if failed.is_empty() { Ok(()) } else { Err(failed.join("\ncannot ")) }
+    if failed.is_empty() {
+        Ok(())
+    } else {
+        Err(failed.join("\ncannot "))
+    }
 }
 
 /// Runs them in one environment. What they print is shown in one piece when they are done.
@@ -90,16 +116,40 @@ fn python_in(repository: &Repository, environment: &Environment) -> Result<(), S
     let mut command = Command::new(&environment.python);
     command.args(["-m", "pytest", "-q", "-p", "no:cacheprovider"]);
     // Plugins of the environment are there for the sessions under test, not for ours: some change the order or turn warnings into errors.
-    command.args(STRANGERS.iter().flat_map(|name| ["-p".to_owned(), format!("no:{name}")]));
-    command.env("PYTHONDONTWRITEBYTECODE", "1").current_dir(repository.root.join(PYTHON_SIDE)).stdin(Stdio::null());
+    command.args(
+        STRANGERS
+            .iter()
+            .flat_map(|name| ["-p".to_owned(), format!("no:{name}")]),
+    );
+    command
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .current_dir(repository.root.join(PYTHON_SIDE))
+        .stdin(Stdio::null());
     let begin = Instant::now();
-    let output = command.output().map_err(|error| format!("start `{}`: {error}", process::line(&command)))?;
-    let Environment { name, version, pytest, .. } = environment;
-    println!("\n== {name}: Python {version}, pytest {pytest}, {:.0} s", begin.elapsed().as_secs_f64());
-    print!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let output = command
+        .output()
+        .map_err(|error| format!("start `{}`: {error}", process::line(&command)))?;
+    let Environment {
+        name,
+        version,
+        pytest,
+        ..
+    } = environment;
+    println!(
+        "\n== {name}: Python {version}, pytest {pytest}, {:.0} s",
+        begin.elapsed().as_secs_f64()
+    );
+    print!(
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
     if output.status.success() {
         Ok(())
     } else {
-        Err(format!("pass the Python side in {name}: `{}`", process::line(&command)))
+        Err(format!(
+            "pass the Python side in {name}: `{}`",
+            process::line(&command)
+        ))
     }
 }

@@ -30,7 +30,8 @@ pub(crate) fn run(repository: &Repository, arguments: &[String]) -> Result<ExitC
         None => build(repository)?,
     };
     let folder = repository.root.join("target/bench");
-    std::fs::create_dir_all(&folder).map_err(|error| format!("make {}: {error}", folder.display()))?;
+    std::fs::create_dir_all(&folder)
+        .map_err(|error| format!("make {}: {error}", folder.display()))?;
     print!("{}", report::machine());
     let mut results = Vec::new();
     for suite in &options.suites {
@@ -44,18 +45,33 @@ pub(crate) fn run(repository: &Repository, arguments: &[String]) -> Result<ExitC
 
 /// Measures what the plugin adds to each test.
 fn overhead(repository: &Repository, options: &Options) -> Result<(), String> {
-    let python = options.python.as_ref().ok_or("measure the plugin: name an interpreter with pytest, --python PY")?;
+    let python = options
+        .python
+        .as_ref()
+        .ok_or("measure the plugin: name an interpreter with pytest, --python PY")?;
     println!("## Overhead of the plugin\n");
     let folder = repository.root.join("crates/bmc-pytest/python");
     let mut command = Command::new(absolute(python)?);
-    command.arg("tests/overhead.py").env("PYTHONDONTWRITEBYTECODE", "1").current_dir(folder);
+    command
+        .arg("tests/overhead.py")
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .current_dir(folder);
     println!("`{}`\n", process::line(&command));
     process::run(&mut command)
 }
 
 fn build(repository: &Repository) -> Result<PathBuf, String> {
-    process::run(repository.cargo().args(["build", "--quiet", "--release", "--package", "breakmycode"]))?;
-    Ok(repository.metadata()?.target_directory.join("release/breakmycode"))
+    process::run(repository.cargo().args([
+        "build",
+        "--quiet",
+        "--release",
+        "--package",
+        "breakmycode",
+    ]))?;
+    Ok(repository
+        .metadata()?
+        .target_directory
+        .join("release/breakmycode"))
 }
 
 fn absolute(path: &Path) -> Result<PathBuf, String> {
@@ -74,7 +90,12 @@ pub(crate) struct Comparison {
 }
 
 /// Runs all contenders on a suite, in turn, `rounds` times.
-fn compare(suite: &Suite, options: &Options, program: &Path, folder: &Path) -> Result<Comparison, String> {
+fn compare(
+    suite: &Suite,
+    options: &Options,
+    program: &Path,
+    folder: &Path,
+) -> Result<Comparison, String> {
     let facts = Facts {
         python: absolute(&suite.python)?,
         program: program.to_owned(),
@@ -83,26 +104,41 @@ fn compare(suite: &Suite, options: &Options, program: &Path, folder: &Path) -> R
         runs: options.runs,
         jobs: options.jobs,
     };
-    let directory =
-        suite.directory.canonicalize().map_err(|error| format!("find {}: {error}", suite.directory.display()))?;
+    let directory = suite
+        .directory
+        .canonicalize()
+        .map_err(|error| format!("find {}: {error}", suite.directory.display()))?;
     let contenders = contender::available(&facts);
     let floor_script = contender::floor(&facts)?;
+    let run = |script: &str| measure(script, &directory, &facts.variables());
     // Bytecode caches are filled before anything is counted: they exist in daily work as well.
-    measure(&floor_script, &directory)?;
-    measure(&contender::warm_up(&facts), &directory)?;
+    run(&floor_script)?;
+    run(&contender::warm_up(&facts))?;
     let mut floor = Vec::new();
-    let mut rows: Vec<(Contender, Vec<Sample>)> =
-        contenders.into_iter().map(|contender| (contender, Vec::new())).collect();
+    let mut rows: Vec<(Contender, Vec<Sample>)> = contenders
+        .into_iter()
+        .map(|contender| (contender, Vec::new()))
+        .collect();
     let count = rows.len();
     for round in 0..options.rounds {
-        let plain = measure(&floor_script, &directory)?;
+        let plain = run(&floor_script)?;
         floor.push(contender::read_floor(&facts, plain.exit)?);
         // Each round begins with another contender, so that a machine that gets warmer or busier favours none.
         for turn in 0..count {
             let (contender, samples) = &mut rows[(turn + round as usize) % count];
-            eprintln!("{}: round {} of {}: {}", suite.name(), round + 1, options.rounds, contender.name);
-            samples.push(measure(&contender.script, &directory)?);
+            eprintln!(
+                "{}: round {} of {}: {}",
+                suite.name(),
+                round + 1,
+                options.rounds,
+                contender.name
+            );
+            samples.push(run(&contender.script)?);
         }
     }
-    Ok(Comparison { floor, rows, said: contender::said(&facts)? })
+    Ok(Comparison {
+        floor,
+        rows,
+        said: contender::said(&facts)?,
+    })
 }

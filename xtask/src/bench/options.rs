@@ -20,9 +20,10 @@ pub(crate) struct Suite {
 impl Suite {
     /// A short name.
     pub(crate) fn name(&self) -> String {
-        self.directory
-            .file_name()
-            .map_or_else(|| self.directory.display().to_string(), |name| name.to_string_lossy().into_owned())
+        self.directory.file_name().map_or_else(
+            || self.directory.display().to_string(),
+            |name| name.to_string_lossy().into_owned(),
+        )
     }
 }
 
@@ -48,16 +49,24 @@ pub(crate) struct Options {
 impl Options {
     /// Reads the command line. `--python` and `--args` belong to the suite before them.
     pub(crate) fn parse(arguments: &[String]) -> Result<Self, String> {
-        let mut options =
-            Self { suites: Vec::new(), runs: 20, rounds: 3, jobs: 2, program: None, overhead: false, python: None };
+        let mut options = Self {
+            suites: Vec::new(),
+            runs: 20,
+            rounds: 3,
+            jobs: 2,
+            program: None,
+            overhead: false,
+            python: None,
+        };
         let mut words = arguments.iter();
         while let Some(word) = words.next() {
             if word == "--overhead" {
                 options.overhead = true;
                 continue;
             }
-            let value =
-                words.next().ok_or_else(|| format!("read `{word}` without a value; the options are {USAGE}"))?;
+            let value = words
+                .next()
+                .ok_or_else(|| format!("read `{word}` without a value; the options are {USAGE}"))?;
             match word.as_str() {
                 "--suite" => options.suites.push(Suite {
                     directory: value.into(),
@@ -71,7 +80,9 @@ impl Options {
                     }
                 }
                 "--args" => match options.suites.last_mut() {
-                    Some(suite) => suite.arguments = value.split_whitespace().map(str::to_owned).collect(),
+                    Some(suite) => {
+                        suite.arguments = value.split_whitespace().map(str::to_owned).collect()
+                    }
                     None => return Err("read `--args` before any `--suite`".to_owned()),
                 },
                 "--runs" => options.runs = number(word, value)?,
@@ -81,8 +92,15 @@ impl Options {
                 other => return Err(format!("read `{other}`; the options are {USAGE}")),
             }
         }
-        if let Some(suite) = options.suites.iter().find(|suite| suite.python.as_os_str().is_empty()) {
-            return Err(format!("measure {}: name its interpreter, --python PY", suite.directory.display()));
+        if let Some(suite) = options
+            .suites
+            .iter()
+            .find(|suite| suite.python.as_os_str().is_empty())
+        {
+            return Err(format!(
+                "measure {}: name its interpreter, --python PY",
+                suite.directory.display()
+            ));
         }
         if options.suites.is_empty() && !options.overhead {
             return Err(format!("measure nothing; the options are {USAGE}"));
@@ -104,7 +122,12 @@ mod tests {
     use super::*;
 
     fn parse(line: &[&str]) -> Result<Options, String> {
-        Options::parse(&line.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>())
+        Options::parse(
+            &line
+                .iter()
+                .map(|word| (*word).to_owned())
+                .collect::<Vec<_>>(),
+        )
     }
 
     #[test]
@@ -126,7 +149,10 @@ mod tests {
             "1",
         ])
         .unwrap();
-        assert_eq!((options.runs, options.rounds, options.jobs, options.overhead), (5, 1, 2, false));
+        assert_eq!(
+            (options.runs, options.rounds, options.jobs, options.overhead),
+            (5, 1, 2, false)
+        );
         let names: Vec<String> = options.suites.iter().map(Suite::name).collect();
         assert_eq!(names, ["click", "b"]);
         assert_eq!(options.suites[0].arguments, ["-k", "x", "tests"]);

@@ -73,7 +73,11 @@ pub(crate) fn suite(suite: &Suite, options: &Options, result: &Comparison) -> St
             options.jobs
         );
     }
-    let _ = writeln!(text, "\nbreakmycode said: {}.\n\nCommand lines, in the suite's folder:\n\n```sh", result.said);
+    let _ = writeln!(
+        text,
+        "\nbreakmycode said: {}.\n\nCommand lines, in the suite's folder, with the places in variables:\n\n```sh",
+        result.said
+    );
     for (contender, _) in &result.rows {
         let _ = writeln!(text, "# {}\n{}", contender.name, contender.script);
     }
@@ -97,21 +101,33 @@ pub(crate) fn summary(results: &[Comparison]) -> String {
 
 /// How many times faster ours is: each round is a pair, measured within minutes of each other.
 fn factor(result: &Comparison) -> Option<f64> {
-    let samples =
-        |name: &str| result.rows.iter().find(|(contender, _)| contender.name == name).map(|(_, samples)| samples);
+    let samples = |name: &str| {
+        result
+            .rows
+            .iter()
+            .find(|(contender, _)| contender.name == name)
+            .map(|(_, samples)| samples)
+    };
     let pairs = samples(LOOP_AT_A_TIME)?.iter().zip(samples(OURS)?);
     Some(median(pairs.map(|(other, ours)| other.wall / ours.wall)))
 }
 
 fn each(values: impl Iterator<Item = f64>) -> String {
-    values.map(|value| format!("{value:.2}")).collect::<Vec<_>>().join(", ")
+    values
+        .map(|value| format!("{value:.2}"))
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 fn exits(samples: &[Sample]) -> String {
     let mut codes: Vec<i32> = samples.iter().map(|sample| sample.exit).collect();
     codes.sort_unstable();
     codes.dedup();
-    codes.iter().map(i32::to_string).collect::<Vec<_>>().join(", ")
+    codes
+        .iter()
+        .map(i32::to_string)
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 #[cfg(test)]
@@ -120,9 +136,24 @@ mod tests {
     use super::*;
 
     fn result(loop_wall: [f64; 3], ours: [f64; 3]) -> Comparison {
-        let samples = |walls: [f64; 3]| walls.map(|wall| Sample { wall, processor: wall * 2.0, exit: 1 }).to_vec();
-        let row =
-            |name: &str, walls| (Contender { name: name.to_owned(), script: format!("run {name}") }, samples(walls));
+        let samples = |walls: [f64; 3]| {
+            walls
+                .map(|wall| Sample {
+                    wall,
+                    processor: wall * 2.0,
+                    exit: 1,
+                })
+                .to_vec()
+        };
+        let row = |name: &str, walls| {
+            (
+                Contender {
+                    name: name.to_owned(),
+                    script: format!("run {name}"),
+                },
+                samples(walls),
+            )
+        };
         Comparison {
             floor: samples([0.5, 0.4, 0.6]),
             rows: vec![row(LOOP_AT_A_TIME, loop_wall), row(OURS, ours)],
@@ -133,20 +164,44 @@ mod tests {
     #[test]
     fn the_factor_is_the_median_of_paired_ratios() {
         let text = suite(
-            &Suite { directory: "x/click".into(), python: "p".into(), arguments: Vec::new() },
-            &Options { suites: Vec::new(), runs: 20, rounds: 3, jobs: 2, program: None, overhead: false, python: None },
+            &Suite {
+                directory: "x/click".into(),
+                python: "p".into(),
+                arguments: Vec::new(),
+            },
+            &Options {
+                suites: Vec::new(),
+                runs: 20,
+                rounds: 3,
+                jobs: 2,
+                program: None,
+                overhead: false,
+                python: None,
+            },
             &result([20.0, 40.0, 24.0], [10.0, 10.0, 8.0]),
         );
         assert!(text.contains("is 3.00 × as fast"), "{text}");
-        assert!(text.contains("| floor: 20 test loops / 2 | 5.00, 4.00, 6.00 | 5.00 | 20.00 | 1.00 | 1 |"), "{text}");
-        assert!(text.contains("| breakmycode | 10.00, 10.00, 8.00 | 10.00 | 20.00 | 2.00 | 1 |"), "{text}");
+        assert!(
+            text.contains(
+                "| floor: 20 test loops / 2 | 5.00, 4.00, 6.00 | 5.00 | 20.00 | 1.00 | 1 |"
+            ),
+            "{text}"
+        );
+        assert!(
+            text.contains("| breakmycode | 10.00, 10.00, 8.00 | 10.00 | 20.00 | 2.00 | 1 |"),
+            "{text}"
+        );
         assert!(text.contains("# breakmycode\nrun breakmycode\n"), "{text}");
     }
 
     #[test]
     fn the_mean_over_suites_is_geometric() {
         let results = [result([20.0; 3], [10.0; 3]), result([80.0; 3], [10.0; 3])];
-        assert!(summary(&results).contains("2 suites: 4.00 ×"), "{}", summary(&results));
+        assert!(
+            summary(&results).contains("2 suites: 4.00 ×"),
+            "{}",
+            summary(&results)
+        );
         assert_eq!(summary(&results[..1]), "");
     }
 }

@@ -33,15 +33,24 @@ pub(crate) fn any() -> Option<Interpreter> {
 /// Programs of that version in pyenv's folder, newest first.
 fn pyenv_programs((major, minor): (u32, u32)) -> Vec<PathBuf> {
     let root = std::env::var_os("PYENV_ROOT").map(PathBuf::from);
-    let Some(root) = root.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".pyenv"))) else {
+    let Some(root) = root.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".pyenv")))
+    else {
         return Vec::new();
     };
     let prefix = format!("{major}.{minor}.");
-    let entries = std::fs::read_dir(root.join("versions")).into_iter().flatten().flatten();
+    let entries = std::fs::read_dir(root.join("versions"))
+        .into_iter()
+        .flatten()
+        .flatten();
     let mut found: Vec<(u32, PathBuf)> = entries
         .filter_map(|entry| {
             // Names such as `3.11.7-debug` are other builds.
-            let patch = entry.file_name().to_str()?.strip_prefix(&prefix)?.parse().ok()?;
+            let patch = entry
+                .file_name()
+                .to_str()?
+                .strip_prefix(&prefix)?
+                .parse()
+                .ok()?;
             Some((patch, entry.path().join("bin/python")))
         })
         .collect();
@@ -55,7 +64,10 @@ fn ask(program: &Path) -> Option<Interpreter> {
     let answer = process::output(Command::new(program).args(["-I", "-c", question])).ok()?;
     let mut lines = answer.lines();
     let version = lines.next()?.to_owned();
-    Some(Interpreter { version, program: PathBuf::from(lines.next()?) })
+    Some(Interpreter {
+        version,
+        program: PathBuf::from(lines.next()?),
+    })
 }
 
 #[cfg(test)]

@@ -34,8 +34,17 @@ pub(crate) struct Environment {
 /// Makes them all and prints what there is.
 pub(crate) fn run(repository: &Repository) -> Result<ExitCode, String> {
     for environment in prepare(repository)? {
-        let Environment { name, python, version, pytest, plugins } = environment;
-        println!("{name}: Python {version}, pytest {pytest}, {}", python.display());
+        let Environment {
+            name,
+            python,
+            version,
+            pytest,
+            plugins,
+        } = environment;
+        println!(
+            "{name}: Python {version}, pytest {pytest}, {}",
+            python.display()
+        );
         if !plugins.is_empty() {
             println!("    with {}", plugins.join(", "));
         }
@@ -47,14 +56,17 @@ pub(crate) fn run(repository: &Repository) -> Result<ExitCode, String> {
 pub(crate) fn prepare(repository: &Repository) -> Result<Vec<Environment>, String> {
     let mut environments = Vec::new();
     for wanted in table::WANTED {
-        let Some(interpreter) = venv::interpreter(wanted) else { continue };
+        let Some(interpreter) = venv::interpreter(wanted) else {
+            continue;
+        };
         let python = venv::make(wanted, &interpreter, &folder(repository).join(wanted.name))?;
         environments.push(look(wanted, python)?);
     }
     if environments.is_empty() {
         return Err("make a Python environment: this machine has no python3".to_owned());
     }
-    let list = serde_json::to_string_pretty(&environments).map_err(|error| format!("write the list: {error}"))?;
+    let list = serde_json::to_string_pretty(&environments)
+        .map_err(|error| format!("write the list: {error}"))?;
     let path = list_path(repository);
     // The file is read by tests, perhaps right now: replace it whole, and only when it differs.
     if std::fs::read_to_string(&path).is_ok_and(|old| old == list) {
@@ -85,7 +97,8 @@ pub(crate) fn demo(folder: &Path) -> Result<PathBuf, String> {
 }
 
 fn make_one(wanted: &table::Wanted, folder: &Path) -> Result<PathBuf, String> {
-    let interpreter = venv::interpreter(wanted).ok_or_else(|| format!("make {}: no python3 here", folder.display()))?;
+    let interpreter = venv::interpreter(wanted)
+        .ok_or_else(|| format!("make {}: no python3 here", folder.display()))?;
     venv::make(wanted, &interpreter, folder)
 }
 
@@ -98,8 +111,10 @@ fn folder(repository: &Repository) -> PathBuf {
 fn look(wanted: &table::Wanted, python: PathBuf) -> Result<Environment, String> {
     let question = "import platform, pytest; print(platform.python_version(), pytest.__version__)";
     let answer = process::output(Command::new(&python).args(["-I", "-c", question]))?;
-    let (version, pytest) =
-        answer.trim().split_once(' ').ok_or_else(|| format!("read the versions of {}", wanted.name))?;
+    let (version, pytest) = answer
+        .trim()
+        .split_once(' ')
+        .ok_or_else(|| format!("read the versions of {}", wanted.name))?;
     Ok(Environment {
         name: wanted.name.to_owned(),
         python,
@@ -111,8 +126,11 @@ fn look(wanted: &table::Wanted, python: PathBuf) -> Result<Environment, String> 
 
 /// Names of the packages besides pytest, each once.
 fn plugins(requirements: &[&str]) -> Vec<String> {
-    let mut names: Vec<String> =
-        requirements.iter().filter_map(|line| line.split("==").next()).map(str::to_owned).collect();
+    let mut names: Vec<String> = requirements
+        .iter()
+        .filter_map(|line| line.split("==").next())
+        .map(str::to_owned)
+        .collect();
     names.retain(|name| name != "pytest");
     names.sort();
     names.dedup();

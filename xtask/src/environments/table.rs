@@ -18,7 +18,12 @@ const OLDER_PYTEST: &str = "pytest==8.3.5; python_version < '3.10'";
 
 /// All of them: the oldest Python with the oldest pytest, the newest with the newest, and what people have installed besides.
 pub(crate) const WANTED: &[Wanted] = &[
-    Wanted { name: "py38-pytest70", python: (3, 8), or_any: false, requirements: &["pytest==7.0.1"] },
+    Wanted {
+        name: "py38-pytest70",
+        python: (3, 8),
+        or_any: false,
+        requirements: &["pytest==7.0.1"],
+    },
     Wanted {
         name: "py38-pytest83",
         python: (3, 8),
@@ -64,7 +69,12 @@ pub(crate) const WANTED: &[Wanted] = &[
             "numpy==1.24.4; python_version < '3.9'",
         ],
     },
-    Wanted { name: "py313-pytest92", python: (3, 13), or_any: false, requirements: &["pytest==9.2.0"] },
+    Wanted {
+        name: "py313-pytest92",
+        python: (3, 13),
+        or_any: false,
+        requirements: &["pytest==9.2.0"],
+    },
 ];
 
 /// What checks the Python side. Not a place where tests run.
@@ -76,8 +86,12 @@ pub(crate) const TOOLS: Wanted = Wanted {
 };
 
 /// The environment that `cargo xtask demo` scans the example with.
-pub(crate) const DEMO: Wanted =
-    Wanted { name: "venv", python: (3, 11), or_any: true, requirements: &[NEWEST_PYTEST, OLDER_PYTEST] };
+pub(crate) const DEMO: Wanted = Wanted {
+    name: "venv",
+    python: (3, 11),
+    or_any: true,
+    requirements: &[NEWEST_PYTEST, OLDER_PYTEST],
+};
 
 #[cfg(test)]
 mod tests {
@@ -88,9 +102,18 @@ mod tests {
         let all: Vec<Wanted> = WANTED.iter().copied().chain([TOOLS]).collect();
         for wanted in &all {
             for requirement in wanted.requirements {
-                assert!(requirement.contains("=="), "{requirement} of {}", wanted.name);
+                assert!(
+                    requirement.contains("=="),
+                    "{requirement} of {}",
+                    wanted.name
+                );
             }
-            assert_eq!(all.iter().filter(|other| other.name == wanted.name).count(), 1, "{}", wanted.name);
+            assert_eq!(
+                all.iter().filter(|other| other.name == wanted.name).count(),
+                1,
+                "{}",
+                wanted.name
+            );
         }
     }
 }

@@ -10,12 +10,18 @@ const INSIDE: &[(&str, &[&str])] = &[
     ("bmc-sandbox", &[]),
     ("bmc-pytest", &["bmc-types"]),
     ("bmc-engine", &["bmc-types", "bmc-pytest", "bmc-sandbox"]),
-    ("breakmycode", &["bmc-types", "bmc-engine", "bmc-pytest", "bmc-sandbox"]),
+    (
+        "breakmycode",
+        &["bmc-types", "bmc-engine", "bmc-pytest", "bmc-sandbox"],
+    ),
     ("xtask", &[]),
 ];
 
 /// Outside crates that the lowest floors may use, besides those of their tests.
-const OUTSIDE: &[(&str, &[&str])] = &[("bmc-types", &["schemars", "serde", "serde_json"]), ("bmc-guard", &[])];
+const OUTSIDE: &[(&str, &[&str])] = &[
+    ("bmc-types", &["schemars", "serde", "serde_json"]),
+    ("bmc-guard", &[]),
+];
 
 /// Compares the edges between crates of the workspace with the table.
 pub(super) fn inside(metadata: &Metadata) -> Vec<Finding> {
@@ -47,8 +53,15 @@ pub(super) fn inside(metadata: &Metadata) -> Vec<Finding> {
 pub(super) fn outside(metadata: &Metadata) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (name, allowed) in OUTSIDE {
-        for package in metadata.packages.iter().filter(|package| package.name == *name) {
-            let real = package.dependencies.iter().filter(|d| d.path.is_none() && d.kind.as_deref() != Some("dev"));
+        for package in metadata
+            .packages
+            .iter()
+            .filter(|package| package.name == *name)
+        {
+            let real = package
+                .dependencies
+                .iter()
+                .filter(|d| d.path.is_none() && d.kind.as_deref() != Some("dev"));
             for dependency in real.filter(|d| !allowed.contains(&d.name.as_str())) {
                 findings.push(Finding::new(
                     manifest(package),
@@ -64,7 +77,11 @@ pub(super) fn outside(metadata: &Metadata) -> Vec<Finding> {
 }
 
 fn manifest(package: &Package) -> String {
-    if package.name == "xtask" { "xtask/Cargo.toml".to_owned() } else { format!("crates/{}/Cargo.toml", package.name) }
+    if package.name == "xtask" {
+        "xtask/Cargo.toml".to_owned()
+    } else {
+        format!("crates/{}/Cargo.toml", package.name)
+    }
 }
 
 #[cfg(test)]
@@ -73,7 +90,10 @@ mod tests {
     use super::*;
 
     fn metadata(packages: &str) -> Metadata {
-        serde_json::from_str(&format!(r#"{{"target_directory": "target", "packages": {packages}}}"#)).unwrap()
+        serde_json::from_str(&format!(
+            r#"{{"target_directory": "target", "packages": {packages}}}"#
+        ))
+        .unwrap()
     }
 
     #[test]
@@ -83,14 +103,26 @@ mod tests {
                 {"name": "bmc-pytest", "dependencies": [{"name": "bmc-types", "kind": null, "path": "crates/bmc-types"},
                                                         {"name": "bmc-sandbox", "kind": "dev", "path": "crates/bmc-sandbox"}]}]"#,
         ));
-        assert_eq!(places(&found), ["crates/bmc-types/Cargo.toml", "crates/bmc-pytest/Cargo.toml"]);
-        assert!(found[1].message.starts_with("bmc-pytest must not depend on bmc-sandbox"));
+        assert_eq!(
+            places(&found),
+            [
+                "crates/bmc-types/Cargo.toml",
+                "crates/bmc-pytest/Cargo.toml"
+            ]
+        );
+        assert!(
+            found[1]
+                .message
+                .starts_with("bmc-pytest must not depend on bmc-sandbox")
+        );
     }
 
     #[test]
     fn a_crate_that_nobody_decided_on_is_found() {
         assert_eq!(
-            places(&inside(&metadata(r#"[{"name": "bmc-utils", "dependencies": []}]"#))),
+            places(&inside(&metadata(
+                r#"[{"name": "bmc-utils", "dependencies": []}]"#
+            ))),
             ["crates/bmc-utils/Cargo.toml"]
         );
     }
@@ -102,6 +134,9 @@ mod tests {
                 {"name": "bmc-guard", "dependencies": [{"name": "proptest", "kind": "dev", "path": null}, {"name": "libc", "kind": "build", "path": null}]},
                 {"name": "bmc-engine", "dependencies": [{"name": "regex", "kind": null, "path": null}]}]"#,
         ));
-        assert_eq!(places(&found), ["crates/bmc-types/Cargo.toml", "crates/bmc-guard/Cargo.toml"]);
+        assert_eq!(
+            places(&found),
+            ["crates/bmc-types/Cargo.toml", "crates/bmc-guard/Cargo.toml"]
+        );
     }
 }

@@ -7,21 +7,31 @@ use super::rust_code::is_word;
 use crate::repository::TextFile;
 
 /// Where a code's help text may lie, as `CODE.md`.
-const HELP: &[&str] = &["crates/bmc-pytest/src/diagnose/", "crates/breakmycode/src/help/"];
+const HELP: &[&str] = &[
+    "crates/bmc-pytest/src/diagnose/",
+    "crates/breakmycode/src/help/",
+];
 const LIST: &str = "docs/errors.md";
 
 /// Finds codes without help, codes that the list lacks, and help or list entries for codes that nothing mentions.
 pub(super) fn explained(files: &[TextFile]) -> Vec<Finding> {
     let mut used: BTreeMap<String, String> = BTreeMap::new();
-    for file in files.iter().filter(|file| file.path.starts_with("crates/") && file.path.ends_with(".rs")) {
+    for file in files
+        .iter()
+        .filter(|file| file.path.starts_with("crates/") && file.path.ends_with(".rs"))
+    {
         for (code, line) in codes(&file.text) {
-            used.entry(code).or_insert_with(|| format!("{}:{line}", file.path));
+            used.entry(code)
+                .or_insert_with(|| format!("{}:{line}", file.path));
         }
     }
     let helped: BTreeMap<&str, &str> = files
         .iter()
         .filter_map(|file| {
-            let name = HELP.iter().find_map(|folder| file.path.strip_prefix(folder))?.strip_suffix(".md")?;
+            let name = HELP
+                .iter()
+                .find_map(|folder| file.path.strip_prefix(folder))?
+                .strip_suffix(".md")?;
             Some((name, file.path.as_str()))
         })
         .collect();
@@ -35,7 +45,10 @@ pub(super) fn explained(files: &[TextFile]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (code, place) in &used {
         if !helped.contains_key(code.as_str()) {
-            findings.push(Finding::new(place, format!("{code} has no help text {code}.md in {}", HELP.join(" or "))));
+            findings.push(Finding::new(
+                place,
+                format!("{code} has no help text {code}.md in {}", HELP.join(" or ")),
+            ));
         }
         if !listed.contains(code) {
             findings.push(Finding::new(place, format!("{code} is not in {LIST}")));
@@ -61,7 +74,8 @@ fn codes(text: &str) -> Vec<(String, usize)> {
             let begins = !line[..at].chars().next_back().is_some_and(is_word);
             if begins
                 && digits == 3
-                && (letters.is_empty() || letters.len() == 1 && letters.chars().all(|c| c.is_ascii_lowercase()))
+                && (letters.is_empty()
+                    || letters.len() == 1 && letters.chars().all(|c| c.is_ascii_lowercase()))
             {
                 found.push((code, index + 1));
             }
@@ -78,7 +92,14 @@ mod tests {
     #[test]
     fn codes_are_told_from_other_words() {
         let found = codes("E021 and BMC-E020b,\n\"E0277\" E02 E0AB CODE021 1E021 E021x2 `E061`");
-        assert_eq!(found, [("E021".to_owned(), 1), ("E020b".to_owned(), 1), ("E061".to_owned(), 2)]);
+        assert_eq!(
+            found,
+            [
+                ("E021".to_owned(), 1),
+                ("E020b".to_owned(), 1),
+                ("E061".to_owned(), 2)
+            ]
+        );
     }
 
     #[test]
@@ -92,7 +113,12 @@ mod tests {
         ];
         assert_eq!(
             places(&explained(&files)),
-            ["crates/a/src/lib.rs:2", "crates/a/src/lib.rs:2", "crates/breakmycode/src/help/E099.md", "docs/errors.md"]
+            [
+                "crates/a/src/lib.rs:2",
+                "crates/a/src/lib.rs:2",
+                "crates/breakmycode/src/help/E099.md",
+                "docs/errors.md"
+            ]
         );
     }
 }

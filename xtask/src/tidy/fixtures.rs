@@ -17,18 +17,28 @@ pub(super) fn described(files: &[TextFile]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for project in projects {
         let text = |name: &str| {
-            files.iter().find(|file| file.path == format!("{FOLDER}{project}/{name}")).map(|file| file.text.as_str())
+            files
+                .iter()
+                .find(|file| file.path == format!("{FOLDER}{project}/{name}"))
+                .map(|file| file.text.as_str())
         };
-        let mut say =
-            |name: &str, message: String| findings.push(Finding::new(format!("{FOLDER}{project}/{name}"), message));
+        let mut say = |name: &str, message: String| {
+            findings.push(Finding::new(format!("{FOLDER}{project}/{name}"), message))
+        };
         if text("README.md").is_none_or(|text| text.trim().is_empty()) {
-            say("README.md", "is missing or empty; it says what the project is for".to_owned());
+            say(
+                "README.md",
+                "is missing or empty; it says what the project is for".to_owned(),
+            );
         }
         match text("truth.toml").map(toml::from_str::<toml::Table>) {
             None => say("truth.toml", "is missing".to_owned()),
             Some(Err(error)) => say("truth.toml", format!("is not TOML: {}", error.message())),
             Some(Ok(table)) => {
-                let what = table.get("what").and_then(toml::Value::as_str).unwrap_or("");
+                let what = table
+                    .get("what")
+                    .and_then(toml::Value::as_str)
+                    .unwrap_or("");
                 if what.trim().is_empty() {
                     say("truth.toml", "has no `what`".to_owned());
                 }

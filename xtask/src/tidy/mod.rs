@@ -25,25 +25,42 @@ pub(crate) struct Finding {
 
 impl Finding {
     fn new(place: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { place: place.into(), message: message.into(), notice: false }
+        Self {
+            place: place.into(),
+            message: message.into(),
+            notice: false,
+        }
     }
 
     fn notice(place: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { notice: true, ..Self::new(place, message) }
+        Self {
+            notice: true,
+            ..Self::new(place, message)
+        }
     }
 }
 
 type Check = (&'static str, fn(&Metadata, &[TextFile]) -> Vec<Finding>);
 
 const CHECKS: &[Check] = &[
-    ("edges between crates", |metadata, _| edges::inside(metadata)),
-    ("outside crates of the lowest floors", |metadata, _| edges::outside(metadata)),
+    ("edges between crates", |metadata, _| {
+        edges::inside(metadata)
+    }),
+    ("outside crates of the lowest floors", |metadata, _| {
+        edges::outside(metadata)
+    }),
     ("module docs", |_, files| sources::module_docs(files)),
     ("unsafe code", |_, files| sources::unsafe_code(files)),
-    ("left-over macros and ignored tests", |_, files| sources::left_over(files)),
+    ("left-over macros and ignored tests", |_, files| {
+        sources::left_over(files)
+    }),
     ("length of files", |_, files| sources::long_files(files)),
-    ("paths and hosts of one machine", |_, files| words::machine_words(files)),
-    ("numbers of migrations", |_, files| migrations::numbered(files)),
+    ("paths and hosts of one machine", |_, files| {
+        words::machine_words(files)
+    }),
+    ("numbers of migrations", |_, files| {
+        migrations::numbered(files)
+    }),
     ("fixture projects", |_, files| fixtures::described(files)),
     ("error codes", |_, files| errors::explained(files)),
 ];
@@ -61,7 +78,11 @@ pub(crate) fn run(repository: &Repository) -> Result<ExitCode, String> {
         }
     }
     if wrong == 0 {
-        println!("tidy: {} checks over {} files, nothing wrong", CHECKS.len(), files.len());
+        println!(
+            "tidy: {} checks over {} files, nothing wrong",
+            CHECKS.len(),
+            files.len()
+        );
         Ok(ExitCode::SUCCESS)
     } else {
         println!("tidy: {wrong} things are wrong");
@@ -71,10 +92,16 @@ pub(crate) fn run(repository: &Repository) -> Result<ExitCode, String> {
 
 #[cfg(test)]
 fn file(path: &str, text: &str) -> TextFile {
-    TextFile { path: path.to_owned(), text: text.to_owned() }
+    TextFile {
+        path: path.to_owned(),
+        text: text.to_owned(),
+    }
 }
 
 #[cfg(test)]
 fn places(findings: &[Finding]) -> Vec<&str> {
-    findings.iter().map(|finding| finding.place.as_str()).collect()
+    findings
+        .iter()
+        .map(|finding| finding.place.as_str())
+        .collect()
 }

@@ -14,7 +14,11 @@ pub(super) fn code_only(text: &str) -> String {
                 continue;
             }
         };
-        code.extend(chars[at..end].iter().map(|c| if *c == '\n' { '\n' } else { ' ' }));
+        code.extend(
+            chars[at..end]
+                .iter()
+                .map(|c| if *c == '\n' { '\n' } else { ' ' }),
+        );
         at = end;
     }
     code
@@ -48,7 +52,14 @@ fn raw_string(chars: &[char], start: usize) -> Option<usize> {
     }
     at += 1;
     while at < chars.len() {
-        if chars[at] == '"' && chars[at + 1..].iter().take(hashes).filter(|c| **c == '#').count() == hashes {
+        if chars[at] == '"'
+            && chars[at + 1..]
+                .iter()
+                .take(hashes)
+                .filter(|c| **c == '#')
+                .count()
+                == hashes
+        {
             return Some(at + 1 + hashes);
         }
         at += 1;
@@ -89,7 +100,9 @@ fn block_comment(chars: &[char], mut at: usize) -> usize {
 }
 
 fn find(chars: &[char], from: usize, wanted: char) -> usize {
-    (from..chars.len()).find(|at| chars[*at] == wanted).unwrap_or(chars.len())
+    (from..chars.len())
+        .find(|at| chars[*at] == wanted)
+        .unwrap_or(chars.len())
 }
 
 /// Says whether a character can be part of a name.
@@ -107,7 +120,16 @@ mod tests {
                       let r = r#\"word \" word\"#; let b = br\"word\\\"; let e = b\"word\"; radius\n";
         let code = code_only(source);
         assert!(!code.contains("word") && !code.contains("'w'"), "{code}");
-        for kept in ["let a =", "let c =", "let d =", "fn f<'a>() {}", "let r =", "let b =", "let e = b", "radius"] {
+        for kept in [
+            "let a =",
+            "let c =",
+            "let d =",
+            "fn f<'a>() {}",
+            "let r =",
+            "let b =",
+            "let e = b",
+            "radius",
+        ] {
             assert!(code.contains(kept), "{kept} in {code}");
         }
         assert_eq!(code.lines().count(), source.lines().count());
@@ -115,7 +137,17 @@ mod tests {
 
     #[test]
     fn a_literal_without_an_end_is_no_panic() {
-        for source in ["\"abc", "\"abc\\", "r#\"abc\"", "/* abc", "'\\", "'", "b", "r#", "'\\'"] {
+        for source in [
+            "\"abc",
+            "\"abc\\",
+            "r#\"abc\"",
+            "/* abc",
+            "'\\",
+            "'",
+            "b",
+            "r#",
+            "'\\'",
+        ] {
             let _ = code_only(source);
         }
     }

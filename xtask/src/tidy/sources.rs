@@ -18,7 +18,11 @@ pub(super) fn module_docs(files: &[TextFile]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for file in files {
         let first = |comment: &str| {
-            file.text.lines().map(str::trim).find(|l| !l.is_empty() && !(l.starts_with(comment))).unwrap_or("")
+            file.text
+                .lines()
+                .map(str::trim)
+                .find(|l| !l.is_empty() && !(l.starts_with(comment)))
+                .unwrap_or("")
         };
         if is_module(&file.path) && !file.text.trim_start().starts_with("//!") {
             findings.push(Finding::new(
@@ -30,7 +34,10 @@ pub(super) fn module_docs(files: &[TextFile]) -> Vec<Finding> {
             && file.path.ends_with(".py")
             && !first("#").trim_start_matches('r').starts_with("\"\"\"")
         {
-            findings.push(Finding::new(&file.path, "the module does not open with a docstring"));
+            findings.push(Finding::new(
+                &file.path,
+                "the module does not open with a docstring",
+            ));
         }
     }
     findings
@@ -41,16 +48,28 @@ fn is_module(path: &str) -> bool {
     if path.ends_with("/tests.rs") || path.ends_with("_tests.rs") {
         return false;
     }
-    let below = path.strip_prefix("crates/").and_then(|rest| rest.split_once('/')).map(|(_, rest)| rest);
-    path.ends_with(".rs") && below.or_else(|| path.strip_prefix("xtask/")).is_some_and(|rest| rest.starts_with("src/"))
+    let below = path
+        .strip_prefix("crates/")
+        .and_then(|rest| rest.split_once('/'))
+        .map(|(_, rest)| rest);
+    path.ends_with(".rs")
+        && below
+            .or_else(|| path.strip_prefix("xtask/"))
+            .is_some_and(|rest| rest.starts_with("src/"))
 }
 
 /// Finds `unsafe` outside the one crate that may have it.
 pub(super) fn unsafe_code(files: &[TextFile]) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for file in files.iter().filter(|file| file.path.ends_with(".rs") && !file.path.starts_with(UNSAFE_CRATE)) {
+    for file in files
+        .iter()
+        .filter(|file| file.path.ends_with(".rs") && !file.path.starts_with(UNSAFE_CRATE))
+    {
         for line in lines_with_word(&code_only(&file.text), "unsafe") {
-            findings.push(Finding::new(format!("{}:{line}", file.path), "`unsafe` belongs into bmc-sandbox only"));
+            findings.push(Finding::new(
+                format!("{}:{line}", file.path),
+                "`unsafe` belongs into bmc-sandbox only",
+            ));
         }
     }
     findings
@@ -63,7 +82,10 @@ pub(super) fn left_over(files: &[TextFile]) -> Vec<Finding> {
         let code = code_only(&file.text);
         for word in LEFT_OVER {
             for line in lines_with_word(&code, word) {
-                findings.push(Finding::new(format!("{}:{line}", file.path), format!("`{word}` must not stay")));
+                findings.push(Finding::new(
+                    format!("{}:{line}", file.path),
+                    format!("`{word}` must not stay"),
+                ));
             }
         }
     }
@@ -72,11 +94,15 @@ pub(super) fn left_over(files: &[TextFile]) -> Vec<Finding> {
 
 /// Notices files that probably do two things.
 pub(super) fn long_files(files: &[TextFile]) -> Vec<Finding> {
-    let sources = files.iter().filter(|file| file.path.ends_with(".rs") || file.path.ends_with(".py"));
+    let sources = files
+        .iter()
+        .filter(|file| file.path.ends_with(".rs") || file.path.ends_with(".py"));
     sources
         .map(|file| (file, file.text.lines().count()))
         .filter(|(_, lines)| *lines > LONG)
-        .map(|(file, lines)| Finding::notice(&file.path, format!("has {lines} lines; look for a seam")))
+        .map(|(file, lines)| {
+            Finding::notice(&file.path, format!("has {lines} lines; look for a seam"))
+        })
         .collect()
 }
 
@@ -89,7 +115,11 @@ fn lines_with_word(code: &str, word: &str) -> Vec<usize> {
             !(before.is_some_and(is_word) || after.is_some_and(is_word) && word.ends_with(is_word))
         })
     };
-    code.lines().enumerate().filter(|(_, line)| alone(line)).map(|(index, _)| index + 1).collect()
+    code.lines()
+        .enumerate()
+        .filter(|(_, line)| alone(line))
+        .map(|(index, _)| index + 1)
+        .collect()
 }
 
 #[cfg(test)]
@@ -106,8 +136,14 @@ mod tests {
             file("crates/a/src/deep/tests.rs", "use super::*;\n"),
             file("crates/a/src/deep/bad_tests.rs", "use super::*;\n"),
             file("xtask/src/bad.rs", "// A comment is not enough.\n"),
-            file("crates/bmc-pytest/python/breakmycode_plugin/good.py", "# note\n\n\"\"\"Good.\"\"\"\n"),
-            file("crates/bmc-pytest/python/breakmycode_plugin/bad.py", "import os\n"),
+            file(
+                "crates/bmc-pytest/python/breakmycode_plugin/good.py",
+                "# note\n\n\"\"\"Good.\"\"\"\n",
+            ),
+            file(
+                "crates/bmc-pytest/python/breakmycode_plugin/bad.py",
+                "import os\n",
+            ),
             file("crates/bmc-pytest/python/breakmycode_plugin/empty.py", ""),
             file("crates/bmc-pytest/python/tests/free.py", "import os\n"),
         ];
@@ -125,7 +161,10 @@ mod tests {
     #[test]
     fn unsafe_code_is_found_outside_its_crate_and_words_are_not() {
         let files = [
-            file("crates/a/src/lib.rs", "// unsafe\nlet unsafe_code = \"unsafe\";\nlet x = unsafe { y() };\n"),
+            file(
+                "crates/a/src/lib.rs",
+                "// unsafe\nlet unsafe_code = \"unsafe\";\nlet x = unsafe { y() };\n",
+            ),
             file("crates/bmc-sandbox/src/sys.rs", "unsafe { y() }\n"),
         ];
         assert_eq!(places(&unsafe_code(&files)), ["crates/a/src/lib.rs:3"]);
@@ -137,7 +176,13 @@ mod tests {
         let found = left_over(&[file("xtask/src/a.rs", text)]);
         assert_eq!(
             places(&found),
-            ["xtask/src/a.rs:1", "xtask/src/a.rs:5", "xtask/src/a.rs:4", "xtask/src/a.rs:6", "xtask/src/a.rs:7"]
+            [
+                "xtask/src/a.rs:1",
+                "xtask/src/a.rs:5",
+                "xtask/src/a.rs:4",
+                "xtask/src/a.rs:6",
+                "xtask/src/a.rs:7"
+            ]
         );
     }
 
