@@ -16,7 +16,7 @@ const STEPS: &[Step] = &[
     ("tidy", |repository| {
         succeeded(tidy::run(repository)?, "rules of the repository are broken")
     }),
-    ("python checks", python_checks),
+    ("python", python_checks),
     ("clippy", |repository| {
         process::run(repository.cargo().args([
             "clippy",
@@ -28,16 +28,16 @@ const STEPS: &[Step] = &[
             "warnings",
         ]))
     }),
-    ("licences and sources", deny),
+    ("licences", deny),
     ("tests", |repository| {
         succeeded(test::run(repository, &[])?, "tests failed")
     }),
 ];
 
-/// Runs all steps.
-pub(crate) fn run(repository: &Repository) -> Result<ExitCode, String> {
+/// Runs all steps, or those that are named.
+pub(crate) fn run(repository: &Repository, named: &[String]) -> Result<ExitCode, String> {
     let mut times = Vec::new();
-    for (name, step) in STEPS {
+    for (name, step) in chosen(named)? {
         println!("\n== {name}");
         let begin = Instant::now();
         let result = step(repository);
@@ -50,6 +50,24 @@ pub(crate) fn run(repository: &Repository) -> Result<ExitCode, String> {
     }
     println!("\nEverything passed: {}", times.join(", "));
     Ok(ExitCode::SUCCESS)
+}
+
+/// The steps in their own order, whatever order they were named in.
+fn chosen(named: &[String]) -> Result<Vec<&'static Step>, String> {
+    if let Some(unknown) = named
+        .iter()
+        .find(|name| STEPS.iter().all(|(step, _)| step != name))
+    {
+        let names: Vec<&str> = STEPS.iter().map(|(name, _)| *name).collect();
+        return Err(format!(
+            "run the step `{unknown}`; the steps are {}",
+            names.join(", ")
+        ));
+    }
+    Ok(STEPS
+        .iter()
+        .filter(|(step, _)| named.is_empty() || named.iter().any(|name| name == step))
+        .collect())
 }
 
 fn succeeded(code: ExitCode, otherwise: &str) -> Result<(), String> {
@@ -98,6 +116,17 @@ fn deny(repository: &Repository) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn steps_can_be_named_and_keep_their_order() {
+        let names = |named: &[&str]| -> Result<Vec<&str>, String> {
+            let named: Vec<String> = named.iter().map(|name| (*name).to_owned()).collect();
+            Ok(chosen(&named)?.iter().map(|(name, _)| *name).collect())
+        };
+        assert_eq!(names(&["clippy", "format"]).unwrap(), ["format", "clippy"]);
+        assert_eq!(names(&[]).unwrap().len(), STEPS.len());
+        assert!(names(&["clipy"]).unwrap_err().contains("clippy"));
+    }
 
     #[test]
     fn a_step_that_fails_is_an_error() {

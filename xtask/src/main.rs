@@ -29,7 +29,7 @@ Usage: cargo xtask COMMAND [ARGS]
   tidy               check the rules that no compiler knows
   bench OPTIONS      compare with other ways of repeating a suite; without OPTIONS it lists them
   environments       make the Python environments that tests use, in target/environments
-  ci                 format, lints, tidy, Python checks, tests: what every commit has to pass
+  ci [STEP...]       what every commit has to pass: format, tidy, python, clippy, licences, tests
   help               print this
 ";
 
@@ -59,7 +59,7 @@ fn run(command: &str, rest: &[String]) -> Result<ExitCode, String> {
         "test" => test::run(&repository, rest),
         "tidy" => nothing_more(command, rest).and_then(|()| tidy::run(&repository)),
         "environments" => nothing_more(command, rest).and_then(|()| environments::run(&repository)),
-        "ci" => nothing_more(command, rest).and_then(|()| ci::run(&repository)),
+        "ci" => ci::run(&repository, rest),
         other => Err(format!(
             "run `{other}`: there is no such chore; `cargo xtask help` lists them"
         )),

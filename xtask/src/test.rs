@@ -86,6 +86,9 @@ fn python(repository: &Repository, environments: &[Environment]) -> Result<(), S
         "Python side in {} environments, {cores} at a time",
         environments.len()
     );
+    // The more plugins, the longer each session takes to start: those first, so that none is left alone at the end.
+    let mut environments: Vec<&Environment> = environments.iter().collect();
+    environments.sort_by_key(|environment| std::cmp::Reverse(environment.plugins.len()));
     let next = AtomicUsize::new(0);
     let failed = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
