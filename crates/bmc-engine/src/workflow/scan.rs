@@ -297,10 +297,13 @@ enum Stage {
 }
 
 /// What the stages need to know of each other.
+#[derive(Default)]
 struct Tally {
-    /// Test → (failed, passed), for the live display.
-    counts: HashMap<u32, (u32, u32)>,
+    /// Test → how often it failed, for the live display.
+    failed: HashMap<u32, u32>,
     done: u32,
+    /// The list for the display, made again after each run and not at each tick.
+    shown: Vec<(String, u32, u32)>,
 }
 
 impl Work<'_> {
@@ -461,12 +464,9 @@ impl Work<'_> {
     }
 
     fn tally(&self) -> Tally {
-        let mut tally = Tally {
-            counts: HashMap::new(),
-            done: 0,
-        };
+        let mut tally = Tally::default();
         for run in self.history.runs_for(Purpose::Scan) {
-            tally.add(run);
+            tally.add(run, self.history.tests());
         }
         tally
     }
@@ -779,7 +779,7 @@ impl Work<'_> {
                     outcomes: ticker.outcomes,
                     seconds: began.elapsed().as_secs_f64(),
                     running: ticker.running,
-                    failing: tally.failing(history),
+                    failing: tally.shown.clone(),
                 };
                 self.recorder.progress(&progress);
                 Control::Continue
@@ -868,6 +868,14 @@ impl Work<'_> {
                 environment: self.facts.environment.clone().expect("it is there"),
             });
         }
+        if let Some(hello) = &collection.hello
+            && !hello.rootdir.is_empty()
+            && Path::new(&hello.rootdir) != self.facts_root()
+            && self.facts.environment.as_ref().is_some_and(|e| e.isolation != Isolation::Copy.to_string())
+        {
+            let words = format!("pytest takes {} as its root, so node ids are relative to that", hello.rootdir);
+            self.problem(Problem::note("rootdir", words));
+        }
         let context = self.context(discovery);
         if !collection.errors.is_empty() {
             let advice = diagnose::from_collection(&collection.errors, &context);
@@ -934,6 +942,11 @@ impl Work<'_> {
             self.recorder.event(EventKind::PlanMade { plan });
         }
         None
+    }
+
+    fn facts_root(&self) -> PathBuf {
+        let root = PathBuf::from(&self.facts.project.root);
+        root.canonicalize().unwrap_or(root)
     }
 
     fn context(&self, discovery: &bmc_pytest::interpreter::Discovery) -> diagnose::Context {
@@ -1009,41 +1022,23 @@ impl Work<'_> {
         });
         self.recorder.flush();
         if record.conditions.purpose == Purpose::Scan {
-            tally.add(&record);
+            tally.add(&record, history.tests());
         }
         history.push(record);
     }
 }
 
 impl Tally {
-    fn add(&mut self, run: &RunRecord) {
+    fn add(&mut self, run: &RunRecord, tests: &[TestId]) {
         self.done += 1;
-        // Only tests that failed at least once are shown, so a pass before the first failure is counted from `done`.
         for failure in &run.failures {
-            self.counts.entry(failure.test).or_insert((0, 0)).0 += 1;
+            *self.failed.entry(failure.test).or_default() += 1;
         }
-        for (test, counts) in &mut self.counts {
-            if run.outcome(*test) == Outcome::Passed {
-                counts.1 += 1;
-            }
-        }
-    }
-
-    /// Tests that failed so far, those that fail least often first: they disagree with themselves.
-    fn failing(&self, history: &History) -> Vec<(String, u32, u32)> {
-        let mut list: Vec<(String, u32, u32)> = self
-            .counts
-            .iter()
-            .map(|(test, (failed, _))| {
-                (
-                    history.tests()[*test as usize].nodeid.clone(),
-                    *failed,
-                    self.done,
-                )
-            })
-            .collect();
-        list.sort_by(|a, b| a.1.cmp(&b.1).then_with(|| a.0.cmp(&b.0)));
-        list
+        // Those that fail least often first: they disagree with themselves.
+        let mut list: Vec<(u32, u32)> = self.failed.iter().map(|(test, failed)| (*failed, *test)).collect();
+        list.sort_unstable();
+        let name = |test: u32| tests.get(test as usize).map(|id| id.nodeid.clone()).unwrap_or_default();
+        self.shown = list.into_iter().map(|(failed, test)| (name(test), failed, self.done)).collect();
     }
 }
 
