@@ -22,7 +22,9 @@ fn noise(state: &mut u64) -> u64 {
 
 fn run(history: &mut History, number: u32, state: &mut u64) -> RunRecord {
     let mut outcomes = vec![Outcome::Passed.code(); TESTS as usize];
-    let durations = (0..TESTS).map(|_| duration_code(noise(state) % 50_000)).collect();
+    let durations = (0..TESTS)
+        .map(|_| duration_code(noise(state) % 50_000))
+        .collect();
     // 20 tests fail every tenth time, each with an address in its message that is new every time.
     let mut failures = Vec::new();
     for flaky in 0..20 {
@@ -46,7 +48,11 @@ fn run(history: &mut History, number: u32, state: &mut u64) -> RunRecord {
         run: number,
         conditions: Conditions {
             purpose: Purpose::Scan,
-            engine: if number.is_multiple_of(10) { Engine::Fresh } else { Engine::Forked },
+            engine: if number.is_multiple_of(10) {
+                Engine::Fresh
+            } else {
+                Engine::Forked
+            },
             start: number % 103 + 1,
             hash_seed: number,
             seed: noise(state),
@@ -79,10 +85,15 @@ fn a_thousand_runs_of_ten_thousand_tests_fit_the_promised_memory_and_database() 
         dirty: None,
         tree_digest: "sha256:0".into(),
     };
-    store.begin_scan(&id, "2026-01-01T00:00:00Z", Path::new("/p"), "{}", &project).unwrap();
+    store
+        .begin_scan(&id, "2026-01-01T00:00:00Z", Path::new("/p"), "{}", &project)
+        .unwrap();
     let mut history = History::default();
     for test in 0..TESTS {
-        let nodeid = format!("tests/package/test_module_{}.py::TestClass::test_case[{test}]", test / 50);
+        let nodeid = format!(
+            "tests/package/test_module_{}.py::TestClass::test_case[{test}]",
+            test / 50
+        );
         history.intern(&TestId::new(nodeid));
     }
     let (mut known_tests, mut known_signatures) = (0, 0);
@@ -99,15 +110,24 @@ fn a_thousand_runs_of_ten_thousand_tests_fit_the_promised_memory_and_database() 
     drop(history);
 
     let files = std::fs::read_dir(folder.path()).unwrap();
-    let size: u64 = files.map(|entry| entry.unwrap().metadata().unwrap().len()).sum();
+    let size: u64 = files
+        .map(|entry| entry.unwrap().metadata().unwrap().len())
+        .sum();
     assert!(size < 60 << 20, "the database takes {} MiB", size >> 20);
 
     let stored = Store::open_read_only(&path).unwrap().load(&id).unwrap();
     let report = assemble(stored.row.into(), &stored.history);
     assert_eq!(report.totals.outcomes, u64::from(RUNS) * u64::from(TESTS));
-    let flaky: Vec<_> = report.tests.iter().filter(|t| t.class == TestClass::Flaky).collect();
+    let flaky: Vec<_> = report
+        .tests
+        .iter()
+        .filter(|t| t.class == TestClass::Flaky)
+        .collect();
     assert_eq!(flaky.len(), 20);
-    assert!(flaky.iter().all(|t| t.signatures.len() == 1), "addresses split a signature");
+    assert!(
+        flaky.iter().all(|t| t.signatures.len() == 1),
+        "addresses split a signature"
+    );
 
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let peak: u64 = status

@@ -5,7 +5,7 @@ use std::io::{self, IoSlice, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::SyncSender;
 use std::thread;
 use std::time::Duration;
@@ -108,11 +108,12 @@ impl Process {
             .try_clone()
             .map_err(io_error("copy a descriptor"))?;
         let place = Place::prepare(site, isolation, channel)?;
+        let (project, home) = caught(&place.tree, site.home.as_deref());
         let world = site.launcher.spawn(Spec {
             isolation,
             network: site.network,
-            project: place.tree.clone(),
-            home: site.home.clone(),
+            project,
+            home,
             expose: site.expose.clone(),
             writable: place.writable.clone(),
             masks: site.masks.clone(),
@@ -205,6 +206,17 @@ pub(super) fn read_frames(
     Ok(())
 }
 
+/// The directories whose writes are caught: the tree, and the home.
+///
+/// A tree inside the home needs no mount of its own, and is better off without: a mount point cannot be renamed or removed,
+/// and there are tests that remove their own project.
+fn caught(tree: &Path, home: Option<&Path>) -> (PathBuf, Option<PathBuf>) {
+    match home {
+        Some(home) if tree.starts_with(home) => (home.to_owned(), None),
+        home => (tree.to_owned(), home.map(Path::to_owned)),
+    }
+}
+
 /// Where one process works.
 struct Place {
     tree: PathBuf,
@@ -232,10 +244,7 @@ impl Place {
         let (tree, cwd) = if isolation == Isolation::Copy {
             let tree = private.join("tree");
             copy_tree(&site.tree, &tree).map_err(io_error("copy the project"))?;
-            let below = site
-                .root
-                .strip_prefix(&site.tree)
-                .unwrap_or(std::path::Path::new(""));
+            let below = site.root.strip_prefix(&site.tree).unwrap_or(Path::new(""));
             let cwd = tree.join(below);
             (tree, cwd)
         } else {
@@ -290,4 +299,27 @@ fn environment(site: &Site, config: &wire::Config, place: &Place) -> Vec<(OsStri
     }
     env.retain(|(name, _)| name != "PYTHONDONTWRITEBYTECODE");
     env
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tree_inside_the_home_is_caught_with_it() {
+        let of = |tree: &str, home: Option<&str>| caught(Path::new(tree), home.map(Path::new));
+        assert_eq!(
+            of("/home/a/shop", Some("/home/a")),
+            ("/home/a".into(), None)
+        );
+        assert_eq!(
+            of("/srv/shop", Some("/home/a")),
+            ("/srv/shop".into(), Some("/home/a".into()))
+        );
+        assert_eq!(
+            of("/home/ab", Some("/home/a")),
+            ("/home/ab".into(), Some("/home/a".into()))
+        );
+        assert_eq!(of("/srv/shop", None), ("/srv/shop".into(), None));
+    }
 }

@@ -188,8 +188,8 @@ pub(super) fn prepare(
         .surroundings
         .home
         .as_ref()
-        .filter(|home| home.is_absolute() && home.is_dir())
-        .cloned();
+        .and_then(|home| home.canonicalize().ok())
+        .filter(|home| home.is_dir());
     let mut masks: Vec<PathBuf> = home
         .iter()
         .flat_map(|home| MASKED.map(|name| home.join(name)))

@@ -871,9 +871,16 @@ impl Work<'_> {
         if let Some(hello) = &collection.hello
             && !hello.rootdir.is_empty()
             && Path::new(&hello.rootdir) != self.facts_root()
-            && self.facts.environment.as_ref().is_some_and(|e| e.isolation != Isolation::Copy.to_string())
+            && self
+                .facts
+                .environment
+                .as_ref()
+                .is_some_and(|e| e.isolation != Isolation::Copy.to_string())
         {
-            let words = format!("pytest takes {} as its root, so node ids are relative to that", hello.rootdir);
+            let words = format!(
+                "pytest takes {} as its root, so node ids are relative to that",
+                hello.rootdir
+            );
             self.problem(Problem::note("rootdir", words));
         }
         let context = self.context(discovery);
@@ -1035,10 +1042,22 @@ impl Tally {
             *self.failed.entry(failure.test).or_default() += 1;
         }
         // Those that fail least often first: they disagree with themselves.
-        let mut list: Vec<(u32, u32)> = self.failed.iter().map(|(test, failed)| (*failed, *test)).collect();
+        let mut list: Vec<(u32, u32)> = self
+            .failed
+            .iter()
+            .map(|(test, failed)| (*failed, *test))
+            .collect();
         list.sort_unstable();
-        let name = |test: u32| tests.get(test as usize).map(|id| id.nodeid.clone()).unwrap_or_default();
-        self.shown = list.into_iter().map(|(failed, test)| (name(test), failed, self.done)).collect();
+        let name = |test: u32| {
+            tests
+                .get(test as usize)
+                .map(|id| id.nodeid.clone())
+                .unwrap_or_default()
+        };
+        self.shown = list
+            .into_iter()
+            .map(|(failed, test)| (name(test), failed, self.done))
+            .collect();
     }
 }
 

@@ -108,7 +108,13 @@ fn refused_hook(text: &str, context: &Context) -> Option<Advice> {
 /// A signal, or an end without a word.
 fn crash(ending: &Ending, text: &str, context: &Context) -> Option<Advice> {
     let fatal = rest_of_line(text, "Fatal Python error: ");
-    let silent = !has_ended(text) && !matches!(ending.code, Some(0 | 5));
+    // pytest ends with 0 or 5 by itself; but 0 while a file was being imported is an `os._exit(0)` in that file.
+    let by_itself = match ending.code {
+        Some(5) => true,
+        Some(0) => ending.last_file.is_none(),
+        _ => false,
+    };
+    let silent = !has_ended(text) && !by_itself;
     if ending.signal.is_none() && fatal.is_none() && !silent {
         return None;
     }
