@@ -34,7 +34,10 @@ fn pyenv() -> Vec<((u32, u32), PathBuf)> {
     if found.is_empty() {
         // Not `eprintln!`: the test harness would swallow it, and a skipped test must be seen.
         let mut stream = std::io::stderr();
-        let _ = writeln!(stream, "SKIPPED: pyenv holds no interpreter on this machine");
+        let _ = writeln!(
+            stream,
+            "SKIPPED: pyenv holds no interpreter on this machine"
+        );
     }
     found
 }
