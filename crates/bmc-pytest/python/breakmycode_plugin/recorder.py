@@ -18,6 +18,7 @@ from . import failure
 from .failure import Detail
 from .wire import Channel, frame, pack_length, payload
 
+_PLAIN = pytest.TestReport
 _EXTRA_LIMIT = 50
 """A test with hundreds of failing subtests is described well enough by this many."""
 
@@ -89,7 +90,7 @@ class Recorder:
         if report.when == "teardown":
             test.finished = True
         if report.outcome == "passed" and not hasattr(report, "wasxfail"):
-            if not _is_subtest(report):
+            if type(report) is _PLAIN or not _is_subtest(report):
                 test.duration += report.duration
             return
         try:

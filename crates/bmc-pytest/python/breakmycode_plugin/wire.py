@@ -208,7 +208,13 @@ class Settings:
     def __init__(self, raw: Dict[str, Any]) -> None:
         if raw.get("t") != "config" or raw.get("v") != VERSION:
             raise ProtocolError("the first frame must be a config of version %d: %r" % (VERSION, raw))
-        self.mode: str = raw["mode"]
+        try:
+            self._read(raw)
+        except (KeyError, TypeError, ValueError) as problem:
+            raise ProtocolError("the config is malformed: %r" % problem) from problem
+
+    def _read(self, raw: Dict[str, Any]) -> None:
+        self.mode = str(raw["mode"])
         if self.mode not in ("collect", "run", "server"):
             raise ProtocolError("the mode %r is unknown" % self.mode)
         self.seed = int(raw["seed"])
@@ -225,7 +231,4 @@ class Settings:
 def _keys(raw: Any) -> Optional[List["tuple[str, int]"]]:
     if raw is None:
         return None
-    try:
-        return [(str(nodeid), int(occurrence)) for nodeid, occurrence in raw]
-    except (TypeError, ValueError) as problem:
-        raise ProtocolError("a list of [node id, occurrence] is malformed: %s" % problem) from problem
+    return [(str(nodeid), int(occurrence)) for nodeid, occurrence in raw]

@@ -60,7 +60,9 @@ def test_settings_are_read_from_the_golden_configs() -> None:
     assert wire.Settings(values()["to_plugin_config"]).seed == (1 << 64) - 1
 
 
-@pytest.mark.parametrize("change", [{"v": 2}, {"t": "go"}, {"mode": "other"}, {"select": [["x"]]}, {"order": 7}])
+@pytest.mark.parametrize(
+    "change", [{"v": 2}, {"t": "go"}, {"mode": "other"}, {"select": [["x"]]}, {"order": 7}, {"seed": None}, {"argv": 3}]
+)
 def test_settings_of_another_protocol_are_refused(change: "dict[str, object]") -> None:
     with pytest.raises(wire.ProtocolError):
         wire.Settings({**values()["to_plugin_config"], **change})
