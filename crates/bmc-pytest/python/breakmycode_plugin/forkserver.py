@@ -12,7 +12,6 @@ PYTEST_DONT_REWRITE
 from __future__ import annotations
 
 import _socket
-import gc
 import json
 import os
 import select
@@ -97,12 +96,12 @@ class ForkServer:
         self._arrived: List[int] = []
         self._inherited = child.Descriptors([], [])
 
-    def ready(self, freeze: bool) -> Dict[str, Any]:
+    def ready(self) -> Dict[str, Any]:
         """Prepares for forks and describes the process."""
         self._seeds.collected()
         found = hazards.find(frozenset((self._channel.descriptor,)))
-        if freeze:
-            _freeze()
+        # No gc.freeze(), although it would keep more memory shared: frozen objects are invisible to gc.get_referrers(), which
+        # Hypothesis asks. No gc.collect() either: what it finds would be found at another moment in a plain run.
         return {
             "t": "ready",
             "hazards": found,
@@ -145,7 +144,6 @@ class ForkServer:
                     for extra in descriptors:
                         os.close(extra)
                     if message["t"] == "go":
-                        gc.unfreeze()
                         return Go(_indices(message))
                     if message["t"] == "quit":
                         self._settle_accounts(poll, main)
@@ -360,18 +358,6 @@ def _quiet_fork() -> int:
 def _load_namespaces() -> None:
     # Once here, so that not every child has to.
     from . import namespaces  # noqa: F401
-
-
-def _freeze() -> None:
-    """Keeps memory shared with the children: a collection would write to every object."""
-    hook = sys.unraisablehook
-    # What this finds would be found at some other moment in a plain run. It must not fail the first test.
-    sys.unraisablehook = lambda _: None
-    try:
-        gc.collect()
-    finally:
-        sys.unraisablehook = hook
-    gc.freeze()
 
 
 def _indices(message: Dict[str, Any]) -> Optional[List[int]]:

@@ -187,7 +187,7 @@ class Observer:
         if isinstance(randomly, int):
             self._seeds.expect(randomly)
         server = ForkServer(self._channel, session, self._seeds)
-        self._channel.send(server.ready(settings.mode == "server"))
+        self._channel.send(server.ready())
         try:
             task = server.serve() if settings.mode == "server" else server.wait_for_go()
         except Closed:

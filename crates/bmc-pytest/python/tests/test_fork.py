@@ -63,6 +63,21 @@ def test_children_start_from_the_same_state(serve: Serve) -> None:
         assert exited["user_s"] >= 0
 
 
+def test_the_garbage_collector_is_as_in_a_plain_run(serve: Serve) -> None:
+    run = serve(
+        """
+        import gc
+        class Referred: pass
+        HOLDER = [Referred()]
+        def test_referrers(): assert any(r is HOLDER for r in gc.get_referrers(HOLDER[0]))
+        def test_nothing_is_frozen(): assert gc.get_freeze_count() == 0
+        def test_enabled(): assert gc.isenabled()
+        """
+    )
+    got = run.fork(1).results()
+    assert set(got.short().values()) == {"passed"}, got.short()
+
+
 def test_indices_choose_and_order_in_a_child(serve: Serve) -> None:
     run = serve(STATE)
     got = run.fork(1, indices=[2, 1]).results()
