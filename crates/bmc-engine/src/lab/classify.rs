@@ -43,12 +43,12 @@ pub fn judge(history: &History) -> Judgement {
             .count() as u32,
         fresh_starts: distinct_starts(&scan),
         confirm_runs: confirm.len() as u32,
-        tests: history.tests().len() as u64,
         ..Totals::default()
     };
     let signatures = signature_counts(&scan, &confirm);
     let remarks = remarks(history);
     let mut tests: Vec<TestReport> = (0..history.tests().len() as u32)
+        .filter(|test| was_asked_for(*test, &scan))
         .map(|test| {
             let mut report = judge_test(history, test, &scan, &confirm, &plain);
             report.signatures = signatures.reports(history, test);
@@ -69,6 +69,7 @@ pub fn judge(history: &History) -> Judgement {
             totals.outcomes += 1;
         }
     }
+    totals.tests = tests.len() as u64;
     for test in &tests {
         *match test.class {
             TestClass::Failing => &mut totals.consistent_failures,
@@ -103,6 +104,14 @@ fn power_of(n: u32) -> Vec<Power> {
             caught_with: stats::caught_with(rate, n),
         })
         .collect()
+}
+
+/// Whether a test belongs to the scan: one that every run's selection left out is collected but not the scan's business.
+fn was_asked_for(test: u32, scan: &[&RunRecord]) -> bool {
+    scan.is_empty()
+        || scan
+            .iter()
+            .any(|run| run.conditions.selected.is_none() || run.outcome(test) != Outcome::Missing)
 }
 
 fn distinct_starts(runs: &[&RunRecord]) -> u32 {
@@ -376,7 +385,7 @@ mod tests {
     /// One scan: for each run (engine, start, purpose) and, per test, a letter: `p f e s x X . -`.
     fn history(rows: &[(Engine, u32, Purpose, &str)]) -> History {
         let mut history = History::default();
-        for i in 0..rows[0].3.len() {
+        for i in 0..rows.first().map_or(0, |row| row.3.len()) {
             history.intern(&TestId::new(format!("t.py::t{i}")));
         }
         for (number, (engine, start, purpose, letters)) in rows.iter().enumerate() {
@@ -442,6 +451,31 @@ mod tests {
             [
                 Clean, Failing, Flaky, NotJudged, NotJudged, Unstable, Unstable, Clean, Unsure
             ]
+        );
+    }
+
+    #[test]
+    fn tests_that_no_run_selected_are_left_out() {
+        let mut h = history(&[(Fresh, 1, Scan, "p-"), (Fresh, 2, Scan, "p-")]);
+        assert_eq!(
+            judge(&h).tests.len(),
+            2,
+            "collected elsewhere, but never here"
+        );
+        h = history(&[]);
+        h.intern(&TestId::new("t.py::t0"));
+        h.intern(&TestId::new("t.py::t1"));
+        let mut run = history(&[(Fresh, 1, Scan, "p-")]).runs()[0].clone();
+        run.conditions.selected = Some(vec!["t.py::t0".into()]);
+        h.push(run);
+        let judged = judge(&h);
+        assert_eq!(
+            (
+                judged.tests.len(),
+                judged.totals.tests,
+                judged.totals.unsure
+            ),
+            (1, 1, 0)
         );
     }
 
