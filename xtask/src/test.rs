@@ -54,18 +54,20 @@ fn rust(repository: &Repository, rest: &[String]) -> Result<(), String> {
             "cargo-nextest is not installed (`cargo install --locked cargo-nextest`): using `cargo test`"
         );
     }
-    let tests: &[&str] = if nextest {
-        &["nextest", "run", "--workspace"]
+    let mut command = repository.cargo();
+    command.args(if nextest {
+        &["nextest", "run"][..]
     } else {
-        &["test", "--workspace", "--all-targets"]
-    };
-    process::run(
-        repository
-            .cargo()
-            .args(tests)
-            .args(rest)
-            .env(environments::VARIABLE, &list),
-    )?;
+        &["test", "--all-targets"]
+    });
+    // With `--workspace` cargo would build everything, whatever package is named.
+    if !rest
+        .iter()
+        .any(|word| word.starts_with("-p") || word.starts_with("--package"))
+    {
+        command.arg("--workspace");
+    }
+    process::run(command.args(rest).env(environments::VARIABLE, &list))?;
     // Neither of the two runs them. With a filter in the arguments they would not be meant.
     if rest.is_empty() {
         process::run(
