@@ -100,8 +100,9 @@ class ForkServer:
         """Prepares for forks and describes the process."""
         self._seeds.collected()
         found = hazards.find(frozenset((self._channel.descriptor,)))
-        # No gc.freeze(), although it would keep more memory shared: frozen objects are invisible to gc.get_referrers(), which
-        # Hypothesis asks. No gc.collect() either: what it finds would be found at another moment in a plain run.
+        # No gc.freeze(), although it would keep more memory shared: frozen objects are invisible to
+        # gc.get_referrers(), which Hypothesis asks. No gc.collect() either: what it finds would be found at another
+        # moment in a plain run.
         return {
             "t": "ready",
             "hazards": found,

@@ -103,7 +103,8 @@ def test_rerunfailures_hides_nothing(pytester: pytest.Pytester, start: Start, li
 def test_a_rerun_counts_as_a_failure_when_left_on(pytester: pytest.Pytester, start: Start) -> None:
     pytest.importorskip("pytest_rerunfailures")
     options(pytester, "-p no:flaky", FLAKY)
-    run = start(neutralise=False)
+    # The tests share a counter, so another order would change what fails.
+    run = start("-p", "no:randomly", "-p", "no:random_order", neutralise=False)
     got = run.go()
     assert got.short()["test_marked"] == "failed"
     assert got.details["test_a.py::test_marked"]["rerun"] is True
