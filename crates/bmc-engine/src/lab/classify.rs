@@ -321,10 +321,13 @@ fn sum(a: Counts, b: Counts) -> Counts {
 }
 
 /// Signatures of each test: how often, and the first text that this test had with it.
-struct SignatureCounts<'h>(HashMap<u32, Vec<(u32, u32, Option<&'h Failure>)>>);
+struct SignatureCounts<'h>(HashMap<u32, Vec<Counted<'h>>>);
+
+/// A signature, how often, and the first text.
+type Counted<'h> = (u32, u32, Option<&'h Failure>);
 
 fn signature_counts<'h>(scan: &[&'h RunRecord], confirm: &[&'h RunRecord]) -> SignatureCounts<'h> {
-    let mut by_test: HashMap<u32, Vec<(u32, u32, Option<&Failure>)>> = HashMap::new();
+    let mut by_test: HashMap<u32, Vec<Counted<'h>>> = HashMap::new();
     for failure in scan.iter().chain(confirm).flat_map(|run| &run.failures) {
         let list = by_test.entry(failure.test).or_default();
         match list

@@ -41,6 +41,8 @@ pub(super) fn suspects(history: &History) -> Option<(Vec<TestId>, u32)> {
         let Some(needed) = stats::clean_runs_needed(forked.0, forked.1) else {
             continue;
         };
+        // An artefact is measured again in as many fresh processes as there were runs.
+        let needed = needed.max(history.runs_for(Purpose::Scan).count() as u32);
         if fresh.1 < needed {
             list.push(history.tests()[test as usize].clone());
             most = most.max(needed - fresh.1);

@@ -3,11 +3,14 @@
 mod assemble;
 mod confirm;
 mod environment;
+mod followup;
 mod plan;
 mod recorder;
+mod refusal;
 mod replay;
 mod request;
 mod scan;
+mod stage;
 
 pub use assemble::{Gate, assemble, exit_code};
 pub use environment::{Doctor, Place, doctor};

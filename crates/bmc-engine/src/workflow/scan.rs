@@ -1,36 +1,29 @@
 //! The main workflow: find the environment, run N times, confirm, compare, judge, keep. Also takes up a scan that was stopped.
 
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bmc_pytest::diagnose;
+use bmc_pytest::interpreter::Discovery;
 use bmc_sandbox::Isolation;
 use bmc_types::conditions::Purpose;
 use bmc_types::report::PlanFacts;
-use bmc_types::{Advice, EventKind, Outcome, Problem, ScanId, ScanReport, ScanStatus, TestId};
+use bmc_types::{Advice, EventKind, Problem, ScanId, ScanReport, ScanStatus, TestId};
 
 use super::assemble::{Facts, assemble};
-use super::confirm;
 use super::environment::{self, Place};
 use super::plan;
-use super::recorder::{EventSink, Progress, Recorder};
+use super::recorder::{EventSink, Recorder};
+use super::refusal::nothing_ran;
 use super::request::{ScanRequest, Setting};
-use crate::history::{History, RunRecord};
+use super::stage::Tally;
+use crate::history::History;
 use crate::project::Snapshot;
-use crate::runner::{
-    Collection, Control, Ended, Executor, Limits, RunOrder, Seeds, Signal, StartFailure, StartOrder,
-};
+use crate::runner::{Executor, Limits, Seeds};
 use crate::store::{Store, StoreError};
 
 /// Limit of one collection. The slowest real one seen took 40 s; a hang should still end within a coffee.
 pub(super) const COLLECT_TIMEOUT: Duration = Duration::from_secs(600);
-
-/// After so many starts that fail in a row there is no point in going on.
-const STARTS_GIVEN_UP: u32 = 3;
-
-/// Least number of whole-suite fresh runs behind the verdict "artefact of forking": a subset cannot show what other tests cause.
-const WHOLE_RUNS_FOR_ARTEFACT: u32 = 3;
 
 /// Why there is not even a report.
 #[derive(Debug, thiserror::Error)]
@@ -276,38 +269,28 @@ pub fn resume(
     Ok(work.run(place, &discovery))
 }
 
-struct Work<'a> {
-    request: &'a ScanRequest,
-    setting: &'a Setting,
-    recorder: Recorder<'a>,
-    facts: Facts,
-    history: History,
-    snapshot: Snapshot,
+pub(super) struct Work<'a> {
+    pub(super) request: &'a ScanRequest,
+    pub(super) setting: &'a Setting,
+    pub(super) recorder: Recorder<'a>,
+    pub(super) facts: Facts,
+    pub(super) history: History,
+    pub(super) snapshot: Snapshot,
     /// How many tests and signatures are in the trace.
-    stored: (usize, usize),
+    pub(super) stored: (usize, usize),
 }
 
 /// How a stage ended.
 #[derive(Debug, PartialEq, Eq)]
-enum Stage {
+pub(super) enum Stage {
     Done,
     Interrupted,
     Changed,
     Refused(Vec<Advice>),
 }
 
-/// What the stages need to know of each other.
-#[derive(Default)]
-struct Tally {
-    /// Test → how often it failed, for the live display.
-    failed: HashMap<u32, u32>,
-    done: u32,
-    /// The list for the display, made again after each run and not at each tick.
-    shown: Vec<(String, u32, u32)>,
-}
-
 impl Work<'_> {
-    fn problem(&mut self, problem: Problem) {
+    pub(super) fn problem(&mut self, problem: Problem) {
         if !self.facts.problems.contains(&problem) {
             self.facts.problems.push(problem.clone());
             self.recorder.event(EventKind::ProblemFound { problem });
@@ -351,7 +334,7 @@ impl Work<'_> {
         report
     }
 
-    fn run(mut self, place: Place, discovery: &bmc_pytest::interpreter::Discovery) -> ScanReport {
+    fn run(mut self, place: Place, discovery: &Discovery) -> ScanReport {
         let scratch = place.site.scratch.clone();
         sweep(scratch.parent(), &scratch);
         let outcome = self.stages(place, discovery);
@@ -365,11 +348,7 @@ impl Work<'_> {
         }
     }
 
-    fn stages(
-        &mut self,
-        mut place: Place,
-        discovery: &bmc_pytest::interpreter::Discovery,
-    ) -> Stage {
+    fn stages(&mut self, mut place: Place, discovery: &Discovery) -> Stage {
         for problem in std::mem::take(&mut place.problems) {
             self.problem(problem);
         }
@@ -463,7 +442,7 @@ impl Work<'_> {
         self.compare(&mut executor, seeds, &place, discovery, &mut tally)
     }
 
-    fn tally(&self) -> Tally {
+    pub(super) fn tally(&self) -> Tally {
         let mut tally = Tally::default();
         for run in self.history.runs_for(Purpose::Scan) {
             tally.add(run, self.history.tests());
@@ -471,653 +450,19 @@ impl Work<'_> {
         tally
     }
 
-    /// Failures that are the environment's and not the code's, such as a fixture whose plugin is not installed.
-    fn environment_failures(&mut self, discovery: &bmc_pytest::interpreter::Discovery) {
-        let context = self.context(discovery);
-        let mut found: Vec<Advice> = Vec::new();
-        for failure in self.history.runs().iter().flat_map(|run| &run.failures) {
-            let Some(text) = &failure.text else { continue };
-            let nodeid = &self.history.tests()[failure.test as usize].nodeid;
-            if let Some(advice) =
-                diagnose::from_test_failure(nodeid, &text.message, &text.longrepr, &context)
-                && !found
-                    .iter()
-                    .any(|a| a.code == advice.code && a.headline == advice.headline)
-            {
-                found.push(advice);
-            }
-        }
-        for advice in found {
-            let help = advice
-                .help
-                .first()
-                .map(|h| format!(" ({h})"))
-                .unwrap_or_default();
-            self.problem(Problem::warning(
-                "environment",
-                format!("BMC-{}: {}{help}", advice.code, advice.headline),
-            ));
-        }
-    }
-
-    /// Fresh processes for what only forked children showed.
-    fn confirm(
-        &mut self,
-        executor: &mut Executor<'_>,
-        seeds: Seeds,
-        place: &Place,
-        discovery: &bmc_pytest::interpreter::Discovery,
-        tally: &mut Tally,
-    ) -> Stage {
-        let mut begun = false;
-        let mut stage = Stage::Done;
-        while let Some((suspects, needed)) = confirm::suspects(&self.history) {
-            if !begun {
-                begun = true;
-                self.recorder.event(EventKind::StageStarted {
-                    stage: "confirm".to_owned(),
-                });
-            }
-            let whole = self.whole_runs() < WHOLE_RUNS_FOR_ARTEFACT;
-            let selected = (!whole).then_some(suspects);
-            let batch = needed.min(executor_batch(self.request.jobs));
-            let orders = self.extra_orders(
-                batch,
-                Purpose::Confirm,
-                executor,
-                seeds,
-                place.isolation,
-                selected,
-            );
-            stage = self.stage("confirm", orders, executor, discovery, tally, Some(needed));
-            if stage != Stage::Done {
-                break;
-            }
-        }
-        if begun {
-            let runs = self.history.runs_for(Purpose::Confirm).count();
-            let seconds: f64 = self
-                .history
-                .runs_for(Purpose::Confirm)
-                .map(|r| r.seconds)
-                .sum();
-            let detail = format!(
-                "{} for what only forked children had shown",
-                count(runs, "fresh run")
-            );
-            self.recorder.event(EventKind::StageFinished {
-                stage: "confirm".to_owned(),
-                seconds,
-                detail,
-            });
-        }
-        stage
-    }
-
-    /// Whole-suite runs by fresh processes.
-    fn whole_runs(&self) -> u32 {
-        let fresh = |r: &&RunRecord| {
-            r.conditions.engine == bmc_types::Engine::Fresh
-                && (r.conditions.purpose == Purpose::Scan || r.conditions.selected.is_none())
-                && r.conditions.purpose != Purpose::Plain
-        };
-        self.history.runs().iter().filter(fresh).count() as u32
-    }
-
-    /// One look outside the isolation at what fails every time.
-    fn compare(
-        &mut self,
-        executor: &mut Executor<'_>,
-        seeds: Seeds,
-        place: &Place,
-        discovery: &bmc_pytest::interpreter::Discovery,
-        tally: &mut Tally,
-    ) -> Stage {
-        if place.isolation != Isolation::Full {
-            return Stage::Done;
-        }
-        let failing = confirm::consistent_failures(&self.history);
-        let already = self.history.runs_for(Purpose::Plain).next().is_some();
-        if failing.is_empty() || already {
-            return Stage::Done;
-        }
-        self.recorder.event(EventKind::StageStarted {
-            stage: "plain".to_owned(),
-        });
-        let mut stage = Stage::Done;
-        // First alone; if one passes, also with the whole suite: it may pass because others did not run before it.
-        for selected in [Some(failing.clone()), None] {
-            let orders = self.extra_orders(
-                1,
-                Purpose::Plain,
-                executor,
-                seeds,
-                Isolation::FilesOnly,
-                selected,
-            );
-            stage = self.stage("plain", orders, executor, discovery, tally, Some(1));
-            if stage != Stage::Done {
-                break;
-            }
-            let passes = |run: &RunRecord| {
-                failing
-                    .iter()
-                    .filter_map(|id| self.history.find(id))
-                    .any(|test| run.outcome(test) == Outcome::Passed)
-            };
-            if !self.history.runs_for(Purpose::Plain).any(passes) {
-                break;
-            }
-        }
-        let seconds: f64 = self
-            .history
-            .runs_for(Purpose::Plain)
-            .map(|r| r.seconds)
-            .sum();
-        let detail = format!(
-            "{} compared outside the isolation",
-            count(failing.len(), "failing test")
-        );
-        self.recorder.event(EventKind::StageFinished {
-            stage: "plain".to_owned(),
-            seconds,
-            detail,
-        });
-        // A comparison that could not be made is no reason to throw the scan away.
-        if matches!(stage, Stage::Refused(_)) {
-            Stage::Done
-        } else {
-            stage
-        }
-    }
-
-    fn extra_orders(
-        &self,
-        count: u32,
-        purpose: Purpose,
-        executor: &Executor<'_>,
-        seeds: Seeds,
-        isolation: Isolation,
-        selected: Option<Vec<TestId>>,
-    ) -> Vec<StartOrder> {
-        let last_run = self
-            .history
-            .runs()
-            .iter()
-            .map(|r| r.run)
-            .max()
-            .unwrap_or(0)
-            .max(self.request.runs);
-        let last_start = self
-            .history
-            .runs()
-            .iter()
-            .map(|r| r.conditions.start)
-            .max()
-            .unwrap_or(0);
-        let first_start = executor.next_start().max(last_start + 1);
-        (0..count)
-            .map(|i| {
-                let (run, start) = (last_run + 1 + i, first_start + i);
-                StartOrder {
-                    start,
-                    hash_seed: seeds.hash(start),
-                    seed: seeds.start(start),
-                    forks: Vec::new(),
-                    own: Some(RunOrder {
-                        run,
-                        purpose,
-                        seed: seeds.run(run),
-                    }),
-                    selected: selected.clone(),
-                    isolation,
-                }
-            })
-            .collect()
-    }
-
-    /// Makes the ordered runs and deals with everything that happens meanwhile.
-    fn stage(
-        &mut self,
-        name: &str,
-        orders: Vec<StartOrder>,
-        executor: &mut Executor<'_>,
-        discovery: &bmc_pytest::interpreter::Discovery,
-        tally: &mut Tally,
-        total: Option<u32>,
-    ) -> Stage {
-        if orders.is_empty() {
-            return Stage::Done;
-        }
-        let main = name == "run";
-        if main {
-            self.recorder.event(EventKind::StageStarted {
-                stage: name.to_owned(),
-            });
-        }
-        let began = std::time::Instant::now();
-        let mut outcome = Stage::Done;
-        let mut failed_starts = 0;
-        let mut stage_done = 0;
-        let mut announced = self
-            .history
-            .runs()
-            .iter()
-            .any(|r| r.conditions.purpose == Purpose::Scan);
-        let mut history = std::mem::take(&mut self.history);
-        let ended = executor.execute(&mut history, orders, &mut |history, signal| match signal {
-            Signal::Ready(collection, ready, seconds) => {
-                failed_starts = 0;
-                self.note_hazards(&ready.hazards);
-                if !announced {
-                    announced = true;
-                    if let Some(advice) = self.first_collection(&collection, discovery) {
-                        outcome = Stage::Refused(advice);
-                        return Control::Stop;
-                    }
-                }
-                self.recorder.event(EventKind::StartReady { start: collection.start, seconds });
-                Control::Continue
-            }
-            Signal::FallBack(kind, words) => {
-                self.fall_back(&kind, &words);
-                Control::Continue
-            }
-            Signal::RunStarted(run, conditions) => {
-                self.recorder.event(EventKind::RunStarted { run, conditions });
-                Control::Continue
-            }
-            Signal::Failed(run, id, kind, failure) => {
-                self.recorder.event(EventKind::TestOutcome {
-                    run,
-                    id: id.nodeid,
-                    occurrence: id.occurrence,
-                    outcome: kind,
-                    failure: Some(*failure),
-                });
-                Control::Continue
-            }
-            Signal::RunFinished(record) => {
-                let changes = self.snapshot.changes();
-                if !changes.is_empty() {
-                    let names: Vec<String> =
-                        changes.iter().take(5).map(|c| format!("{} {}", c.path().display(), c.word())).collect();
-                    let more = if changes.len() > 5 { format!(" and {} more", changes.len() - 5) } else { String::new() };
-                    let words = format!("the code changed during the scan: {}{more}", names.join(", "));
-                    self.problem(Problem::error("code_changed", words));
-                    outcome = Stage::Changed;
-                    return Control::Stop;
-                }
-                stage_done += 1;
-                self.keep(history, *record, tally);
-                let late = main && self.request.duration_s.is_some_and(|limit| self.recorder.seconds() >= limit);
-                if late { Control::Drain } else { Control::Continue }
-            }
-            Signal::StartFailed(failure) => {
-                failed_starts += 1;
-                if !announced || failed_starts >= STARTS_GIVEN_UP {
-                    outcome = Stage::Refused(self.start_failure(&failure, discovery));
-                    return Control::Stop;
-                }
-                let words = format!(
-                    "start {} of the interpreter did not get as far as running tests, others did ({})",
-                    failure.collection.start,
-                    self.start_failure(&failure, discovery).first().map_or("no reason known", |a| a.headline.as_str())
-                );
-                self.problem(Problem::warning("start_failed", words));
-                Control::Continue
-            }
-            Signal::LaunchFailed(error) => {
-                outcome = Stage::Refused(vec![launch_failure(&error)]);
-                Control::Stop
-            }
-            Signal::Tick(ticker) => {
-                let progress = Progress {
-                    stage: name.to_owned(),
-                    done: if main { tally.done } else { stage_done },
-                    total,
-                    outcomes: ticker.outcomes,
-                    seconds: began.elapsed().as_secs_f64(),
-                    running: ticker.running,
-                    failing: tally.shown.clone(),
-                };
-                self.recorder.progress(&progress);
-                Control::Continue
-            }
-        });
-        self.history = history;
-        if main {
-            let detail = count(tally.done as usize, "run");
-            self.recorder.event(EventKind::StageFinished {
-                stage: name.to_owned(),
-                seconds: began.elapsed().as_secs_f64(),
-                detail,
-            });
-            self.shortened(tally);
-        }
-        self.recorder.flush();
-        match ended {
-            Ended::Interrupted => Stage::Interrupted,
-            Ended::Done | Ended::Stopped => outcome,
-        }
-    }
-
-    /// Notes in the plan when `--duration` ended it early.
-    fn shortened(&mut self, tally: &Tally) {
-        if self.request.duration_s.is_none() {
-            return;
-        }
-        if let Some(plan) = &mut self.facts.plan
-            && tally.done < plan.runs
-            && self
-                .setting
-                .interrupt
-                .load(std::sync::atomic::Ordering::Relaxed)
-                == 0
-        {
-            plan.runs = tally.done;
-            let stored = self.recorder.store.set_plan(&self.facts.id, plan);
-            self.recorder.check(stored);
-        }
-    }
-
-    fn note_hazards(&mut self, hazards: &[(String, String)]) {
-        for (kind, words) in hazards {
-            if matches!(kind.as_str(), "sockets" | "writable_file" | "sqlite") {
-                self.problem(Problem::note(
-                    "fork_hazard",
-                    format!("watched in forked children: {words}"),
-                ));
-            }
-        }
-    }
-
-    fn fall_back(&mut self, kind: &str, words: &str) {
-        if let Some(plan) = &mut self.facts.plan {
-            plan.engine = "fresh".to_owned();
-            plan.engine_why = Some(kind.to_owned());
-            plan.fresh_starts = plan.runs;
-            let stored = self.recorder.store.set_plan(&self.facts.id, plan);
-            self.recorder.check(stored);
-            self.recorder.event(EventKind::PlanMade {
-                plan: self.facts.plan.clone().expect("it is there"),
-            });
-        }
-        self.problem(Problem::note(
-            "engine",
-            format!("every run is made in a fresh process, since {words}"),
-        ));
-    }
-
-    /// What the first start says about the suite; advice if it cannot be scanned.
-    fn first_collection(
-        &mut self,
-        collection: &Collection,
-        discovery: &bmc_pytest::interpreter::Discovery,
-    ) -> Option<Vec<Advice>> {
-        if let (Some(hello), Some(environment)) = (&collection.hello, &mut self.facts.environment) {
-            environment.pytest = hello.pytest.clone();
-            environment.python = hello.python.clone();
-            environment.switched_off = hello.switched_off.clone();
-            let stored = self
-                .recorder
-                .store
-                .set_environment(&self.facts.id, environment);
-            self.recorder.check(stored);
-            self.recorder.event(EventKind::EnvironmentFound {
-                environment: self.facts.environment.clone().expect("it is there"),
-            });
-        }
-        if let Some(hello) = &collection.hello
-            && !hello.rootdir.is_empty()
-            && Path::new(&hello.rootdir) != self.facts_root()
-            && self
-                .facts
-                .environment
-                .as_ref()
-                .is_some_and(|e| e.isolation != Isolation::Copy.to_string())
-        {
-            let words = format!(
-                "pytest takes {} as its root, so node ids are relative to that",
-                hello.rootdir
-            );
-            self.problem(Problem::note("rootdir", words));
-        }
-        let context = self.context(discovery);
-        if !collection.errors.is_empty() {
-            let advice = diagnose::from_collection(&collection.errors, &context);
-            if !self.request.continue_on_collection_errors {
-                return Some(advice);
-            }
-            for advice in advice {
-                self.problem(Problem::warning(
-                    "collection",
-                    format!("BMC-{}: {}", advice.code, advice.headline),
-                ));
-            }
-        }
-        if collection.tests.is_empty() {
-            return Some(vec![diagnose::zero_tests(&context, collection.deselected)]);
-        }
-        if !collection.missing.is_empty() {
-            let names: Vec<&str> = collection
-                .missing
-                .iter()
-                .take(3)
-                .map(|(id, _)| id.as_str())
-                .collect();
-            self.problem(Problem::warning(
-                "missing",
-                format!("not collected: {}", names.join(", ")),
-            ));
-        }
-        let selected = match &self.request.only {
-            only if only.is_empty() => collection.tests.len() as u64,
-            only => {
-                let found = only
-                    .iter()
-                    .filter(|id| collection.tests.iter().any(|t| t.nodeid == **id))
-                    .count();
-                if found == 0 {
-                    return Some(vec![none_of_only(only)]);
-                }
-                if found < only.len() {
-                    let gone: Vec<&str> = only
-                        .iter()
-                        .filter(|id| !collection.tests.iter().any(|t| t.nodeid == **id))
-                        .map(String::as_str)
-                        .take(3)
-                        .collect();
-                    self.problem(Problem::warning(
-                        "missing",
-                        format!(
-                            "asked for with --only but not collected: {}",
-                            gone.join(", ")
-                        ),
-                    ));
-                }
-                found as u64
-            }
-        };
-        self.recorder.event(EventKind::CollectionFinished {
-            tests: selected,
-            seconds: collection.seconds,
-        });
-        if let Some(plan) = self.facts.plan.clone() {
-            let stored = self.recorder.store.set_plan(&self.facts.id, &plan);
-            self.recorder.check(stored);
-            self.recorder.event(EventKind::PlanMade { plan });
-        }
-        None
-    }
-
-    fn facts_root(&self) -> PathBuf {
+    pub(super) fn facts_root(&self) -> PathBuf {
         let root = PathBuf::from(&self.facts.project.root);
         root.canonicalize().unwrap_or(root)
     }
 
-    fn context(&self, discovery: &bmc_pytest::interpreter::Discovery) -> diagnose::Context {
+    pub(super) fn context(&self, discovery: &Discovery) -> diagnose::Context {
         diagnose::Context::new(discovery, Path::new(&discovery.root.path))
     }
-
-    fn start_failure(
-        &self,
-        failure: &StartFailure,
-        discovery: &bmc_pytest::interpreter::Discovery,
-    ) -> Vec<Advice> {
-        let context = self.context(discovery);
-        let collection = &failure.collection;
-        if !collection.errors.is_empty() {
-            return diagnose::from_collection(&collection.errors, &context);
-        }
-        if collection.complete && collection.tests.is_empty() {
-            return vec![diagnose::zero_tests(&context, collection.deselected)];
-        }
-        if let Some(trouble) = &failure.trouble
-            && failure.output.trim().is_empty()
-        {
-            return vec![trouble_advice(trouble)];
-        }
-        diagnose::from_output(
-            &diagnose::Ending {
-                code: failure.code,
-                signal: failure.signal,
-                timed_out: failure.timed_out,
-                last_file: failure.last_file.clone(),
-            },
-            &failure.output,
-            &context,
-        )
-    }
-
-    /// Stores a finished run, then counts it.
-    fn keep(&mut self, history: &mut History, record: RunRecord, tally: &mut Tally) {
-        let (tests, signatures) = self.stored;
-        let seconds = self.recorder.seconds();
-        let id = self.facts.id.clone();
-        let result = self.recorder.store.add_run(
-            &id,
-            &record,
-            (tests, &history.tests()[tests..]),
-            (signatures, &history.signatures()[signatures..]),
-            seconds,
-        );
-        if result.is_ok() {
-            self.stored = (history.tests().len(), history.signatures().len());
-        }
-        self.recorder.check(result);
-        if let Some(words) = &record.session_error {
-            let problem = Problem::warning(
-                "session",
-                format!("outside any test: {}", words.lines().next().unwrap_or("")),
-            );
-            self.problem(problem);
-        }
-        let codes = record
-            .outcomes
-            .iter()
-            .filter_map(|c| Outcome::from_code(*c));
-        let outcomes = codes
-            .filter(|o| !matches!(o, Outcome::Missing | Outcome::NotRun))
-            .count() as u64;
-        self.recorder.event(EventKind::RunFinished {
-            run: record.run,
-            seconds: record.seconds,
-            outcomes,
-            failed: record.failures.len() as u64,
-            processes: record.processes,
-        });
-        self.recorder.flush();
-        if record.conditions.purpose == Purpose::Scan {
-            tally.add(&record, history.tests());
-        }
-        history.push(record);
-    }
-}
-
-impl Tally {
-    fn add(&mut self, run: &RunRecord, tests: &[TestId]) {
-        self.done += 1;
-        for failure in &run.failures {
-            *self.failed.entry(failure.test).or_default() += 1;
-        }
-        // Those that fail least often first: they disagree with themselves.
-        let mut list: Vec<(u32, u32)> = self
-            .failed
-            .iter()
-            .map(|(test, failed)| (*failed, *test))
-            .collect();
-        list.sort_unstable();
-        let name = |test: u32| {
-            tests
-                .get(test as usize)
-                .map(|id| id.nodeid.clone())
-                .unwrap_or_default()
-        };
-        self.shown = list
-            .into_iter()
-            .map(|(failed, test)| (name(test), failed, self.done))
-            .collect();
-    }
-}
-
-/// Confirming runs that are made before looking again: each core busy twice.
-fn executor_batch(jobs: u32) -> u32 {
-    (jobs.max(1) * 2).max(2)
 }
 
 /// `1 run`, `2 runs`.
-fn count(n: usize, thing: &str) -> String {
+pub(super) fn count(n: usize, thing: &str) -> String {
     format!("{n} {thing}{}", if n == 1 { "" } else { "s" })
-}
-
-fn nothing_ran() -> Advice {
-    Advice {
-        code: "E029".to_owned(),
-        headline: "no run could be completed".to_owned(),
-        places: Vec::new(),
-        why: vec!["every process ended before it had run the tests".to_owned()],
-        help: vec!["breakmycode doctor".to_owned()],
-    }
-}
-
-fn none_of_only(only: &[String]) -> Advice {
-    Advice {
-        code: "E028".to_owned(),
-        headline: "none of the tests named with --only is collected".to_owned(),
-        places: only.iter().take(5).cloned().collect(),
-        why: vec!["pytest collects other tests, but none with these node ids".to_owned()],
-        help: vec!["python -m pytest --collect-only -q   to see the node ids there are".to_owned()],
-    }
-}
-
-fn trouble_advice(trouble: &str) -> Advice {
-    Advice {
-        code: "E029".to_owned(),
-        headline: "pytest ended before it could run the tests".to_owned(),
-        places: Vec::new(),
-        why: vec![trouble.to_owned()],
-        help: vec!["python -m pytest --collect-only   to see it without breakmycode".to_owned()],
-    }
-}
-
-fn launch_failure(error: &crate::runner::LaunchError) -> Advice {
-    let mut why = Vec::new();
-    let mut cause = std::error::Error::source(error);
-    while let Some(error) = cause {
-        why.push(error.to_string());
-        cause = error.source();
-    }
-    Advice {
-        code: "E050".to_owned(),
-        headline: format!("cannot {error}"),
-        places: Vec::new(),
-        why,
-        help: vec![
-            "breakmycode doctor".to_owned(),
-            "breakmycode . --copy   runs on copies of the project, without namespaces".to_owned(),
-        ],
-    }
 }
 
 /// A folder younger than this may belong to a scan that has not yet written its process id.
