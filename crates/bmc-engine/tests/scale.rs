@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use bmc_engine::history::{History, RunRecord, duration_code};
-use bmc_engine::store::Store;
+use bmc_engine::store::{FinishedRun, Store};
 use bmc_engine::workflow::assemble;
 use bmc_types::conditions::{Conditions, Engine, Purpose};
 use bmc_types::report::ProjectFacts;
@@ -102,7 +102,14 @@ fn a_thousand_runs_of_ten_thousand_tests_fit_the_promised_memory_and_database() 
         let record = run(&mut history, number, &mut state);
         let tests = (known_tests, &history.tests()[known_tests..]);
         let signatures = (known_signatures, &history.signatures()[known_signatures..]);
-        store.add_run(&id, &record, tests, signatures, 1.0).unwrap();
+        let finished = FinishedRun {
+            run: &record,
+            tests,
+            signatures,
+            events: &[],
+            seconds_so_far: 1.0,
+        };
+        store.add_run(&id, finished).unwrap();
         (known_tests, known_signatures) = (history.tests().len(), history.signatures().len());
         history.push(record);
     }

@@ -83,8 +83,6 @@ pub enum ToPlugin {
         env: std::collections::BTreeMap<String, String>,
         /// Names of the namespaces whose descriptors ride along.
         namespaces: Vec<String>,
-        /// Working directory of the child.
-        cwd: String,
         /// Names of the capabilities that the child keeps, such as `chown`.
         keep_caps: Vec<String>,
         /// Signal on which stacks are written.

@@ -10,6 +10,7 @@ mod style;
 mod text;
 
 use std::io::Write;
+use std::panic::AssertUnwindSafe;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -33,11 +34,17 @@ fn main() -> ExitCode {
     };
     let interrupt = Arc::new(AtomicU8::new(0));
     watch_signals(&interrupt);
-    match command::run(cli, interrupt) {
-        Ok(code) => ExitCode::from(code),
-        Err(failure) => {
+    // The hook has printed what happened and where. Worlds of running tests end with this process.
+    match std::panic::catch_unwind(AssertUnwindSafe(|| command::run(cli, interrupt))) {
+        Ok(Ok(code)) => ExitCode::from(code),
+        Ok(Err(failure)) => {
             let _ = std::io::stderr().write_all(failure.text().as_bytes());
             ExitCode::from(failure.exit_code())
+        }
+        Err(_) => {
+            let words = b"error: this is a fault of breakmycode itself\n  help: report the lines above; finished runs are kept: breakmycode show latest\n";
+            let _ = std::io::stderr().write_all(words);
+            ExitCode::from(70)
         }
     }
 }

@@ -68,8 +68,6 @@ pub(super) struct Process {
     pub(super) output: Captured,
     /// Folder of this process alone, removed with it.
     private: Option<PathBuf>,
-    /// Working directory inside the world.
-    pub(super) cwd: PathBuf,
 }
 
 impl Drop for Process {
@@ -142,7 +140,6 @@ impl Process {
             control: ours.try_clone().map_err(io_error("copy a descriptor"))?,
             output: Captured::drain(pipe_read).map_err(io_error("start a thread"))?,
             private: place.private,
-            cwd: place.cwd,
         };
         process
             .control
@@ -284,7 +281,11 @@ fn environment(site: &Site, config: &wire::Config, place: &Place) -> Vec<(OsStri
         env.push((name.into(), value));
     };
     let mut path = site.plugin.clone().into_os_string();
-    if let Some((_, users)) = site.env.iter().find(|(name, _)| name == "PYTHONPATH") {
+    if let Some((_, users)) = site
+        .env
+        .iter()
+        .find(|(name, value)| name == "PYTHONPATH" && !value.is_empty())
+    {
         path.push(":");
         path.push(users);
     }

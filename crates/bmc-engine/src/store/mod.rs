@@ -12,6 +12,7 @@ use std::time::Duration;
 use rusqlite::{Connection, OpenFlags};
 
 pub use read::{ScanRow, StoredScan};
+pub use write::FinishedRun;
 
 /// The migrations in order; their count is the version of the database.
 const MIGRATIONS: &[&str] = &[include_str!("../../migrations/0001_scans.sql")];

@@ -77,10 +77,13 @@ fn filled(path: &Path) -> (ScanId, History) {
         store
             .add_run(
                 &id,
-                &record,
-                (tests, &history.tests()[tests..]),
-                (signatures, &history.signatures()[signatures..]),
-                1.0,
+                FinishedRun {
+                    run: &record,
+                    tests: (tests, &history.tests()[tests..]),
+                    signatures: (signatures, &history.signatures()[signatures..]),
+                    events: &[],
+                    seconds_so_far: 1.0,
+                },
             )
             .unwrap();
         history.push(record);

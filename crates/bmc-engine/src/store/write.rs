@@ -14,6 +14,40 @@ fn json<T: serde::Serialize>(value: &T) -> String {
     serde_json::to_string(value).expect("our own shapes have string keys and finite numbers")
 }
 
+/// A finished run and what is new with it.
+#[derive(Debug, Clone, Copy)]
+pub struct FinishedRun<'a> {
+    /// The run.
+    pub run: &'a RunRecord,
+    /// Tests that are not in the trace yet, and the index of the first.
+    pub tests: (usize, &'a [TestId]),
+    /// Signatures that are not in the trace yet, and the index of the first.
+    pub signatures: (usize, &'a [Signature]),
+    /// Events up to and with the one that tells of this run.
+    pub events: &'a [Event],
+    /// Seconds since the scan began.
+    pub seconds_so_far: f64,
+}
+
+fn insert_events(
+    transaction: &rusqlite::Transaction<'_>,
+    id: &ScanId,
+    events: &[Event],
+) -> rusqlite::Result<()> {
+    let mut insert = transaction.prepare_cached(
+        "INSERT OR REPLACE INTO events (scan_id, seq, at_ms, body) VALUES (?1, ?2, ?3, ?4)",
+    )?;
+    for event in events {
+        insert.execute(params![
+            id.as_str(),
+            event.seq as i64,
+            event.at_ms as i64,
+            json(event)
+        ])?;
+    }
+    Ok(())
+}
+
 impl Store {
     /// Notes that a scan began.
     ///
@@ -109,31 +143,24 @@ impl Store {
         Ok(())
     }
 
-    /// Writes a finished run with the tests and signatures that it brought (those from `first_test` and `first_signature` on).
+    /// Writes a finished run with everything it brought, in one transaction.
     ///
     /// # Errors
     /// Whatever SQLite says; then nothing of the run is stored.
-    pub fn add_run(
-        &mut self,
-        id: &ScanId,
-        run: &RunRecord,
-        new_tests: (usize, &[TestId]),
-        new_signatures: (usize, &[Signature]),
-        seconds_so_far: f64,
-    ) -> Result<(), StoreError> {
+    pub fn add_run(&mut self, id: &ScanId, finished: FinishedRun<'_>) -> Result<(), StoreError> {
         let path = self.path.clone();
-        self.add_run_inner(id, run, new_tests, new_signatures, seconds_so_far)
+        self.add_run_inner(id, finished)
             .map_err(|source| StoreError::Sqlite { path, source })
     }
 
-    fn add_run_inner(
-        &mut self,
-        id: &ScanId,
-        run: &RunRecord,
-        (first_test, tests): (usize, &[TestId]),
-        (first_signature, signatures): (usize, &[Signature]),
-        seconds_so_far: f64,
-    ) -> rusqlite::Result<()> {
+    fn add_run_inner(&mut self, id: &ScanId, finished: FinishedRun<'_>) -> rusqlite::Result<()> {
+        let FinishedRun {
+            run,
+            tests: (first_test, tests),
+            signatures: (first_signature, signatures),
+            events,
+            seconds_so_far,
+        } = finished;
         let transaction = self
             .connection
             .transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
@@ -186,6 +213,7 @@ impl Store {
                     failure.text.as_ref().map(json)
                 ])?;
             }
+            insert_events(&transaction, id, events)?;
             transaction.execute(
                 "UPDATE scans SET seconds = ?2 WHERE id = ?1",
                 params![id.as_str(), seconds_so_far],
@@ -204,18 +232,7 @@ impl Store {
             let transaction = self
                 .connection
                 .transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
-            {
-                let mut insert = transaction
-                    .prepare_cached("INSERT OR REPLACE INTO events (scan_id, seq, at_ms, body) VALUES (?1, ?2, ?3, ?4)")?;
-                for event in events {
-                    insert.execute(params![
-                        id.as_str(),
-                        event.seq as i64,
-                        event.at_ms as i64,
-                        json(event)
-                    ])?;
-                }
-            }
+            insert_events(&transaction, id, events)?;
             transaction.commit()
         };
         write().map_err(|source| StoreError::Sqlite { path, source })

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use bmc_pytest::interpreter::{self, Discovery, Interpreter, Request};
@@ -141,6 +142,11 @@ pub(super) fn prepare(
     let cache = absolute(&setting.directories.cache);
     let scratch = cache.join("scans").join(id.as_str());
     let plugin = scratch.join("plugin");
+    if plugin.as_os_str().as_bytes().contains(&b':') {
+        // PYTHONPATH is cut at colons, and there is no way to escape one.
+        let words = "the path has a colon, and Python cannot search for modules below such a path";
+        return Err(std::io::Error::other(words));
+    }
     let (major, minor, _) = interpreter.probe.version;
     let bytecode = cache.join("bytecode").join(format!(
         "{}-{major}.{minor}",

@@ -74,15 +74,35 @@ impl<'s> Recorder<'s> {
         self.before_ms as f64 / 1000.0 + self.began.elapsed().as_secs_f64()
     }
 
-    pub(super) fn event(&mut self, kind: EventKind) {
+    /// An event that is stored together with what it tells of, and shown afterwards. Says whether it was stored.
+    pub(super) fn event_with(
+        &mut self,
+        kind: EventKind,
+        write: impl FnOnce(&mut Store, &ScanId, &[Event]) -> Result<(), StoreError>,
+    ) -> bool {
+        let event = self.next(kind);
+        let mut events = std::mem::take(&mut self.waiting);
+        events.push(event.clone());
+        let result = write(&mut self.store, &self.id, &events);
+        let stored = result.is_ok();
+        self.check(result);
+        self.sink.event(&event);
+        stored
+    }
+
+    fn next(&mut self, kind: EventKind) -> Event {
         self.seq += 1;
         let at_ms = self.before_ms + self.began.elapsed().as_millis() as u64;
-        let event = Event {
+        Event {
             scan_id: self.id.to_string(),
             seq: self.seq,
             at_ms,
             kind,
-        };
+        }
+    }
+
+    pub(super) fn event(&mut self, kind: EventKind) {
+        let event = self.next(kind);
         self.sink.event(&event);
         // Failing outcomes are in the table of failures already, and there can be millions of them.
         if !matches!(event.kind, EventKind::TestOutcome { .. }) {

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ScanRequest {
     /// The project, or a file or folder in it.
+    #[serde(with = "path_text")]
     pub path: PathBuf,
     /// Runs to make.
     pub runs: u32,
@@ -68,4 +69,58 @@ pub struct Setting {
     pub launcher: bmc_sandbox::Launcher,
     /// Now, RFC 3339 in UTC.
     pub now: fn() -> String,
+}
+
+/// A path as a string, or as its bytes where it is not UTF-8: JSON has no other way to keep it whole.
+mod path_text {
+    use std::ffi::OsString;
+    use std::os::unix::ffi::{OsStrExt, OsStringExt};
+    use std::path::{Path, PathBuf};
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    #[derive(Serialize, Deserialize)]
+    #[serde(untagged)]
+    enum Text {
+        Utf8(String),
+        Bytes(Vec<u8>),
+    }
+
+    pub(super) fn serialize<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+        match path.to_str() {
+            Some(text) => Text::Utf8(text.to_owned()),
+            None => Text::Bytes(path.as_os_str().as_bytes().to_vec()),
+        }
+        .serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<PathBuf, D::Error> {
+        Ok(match Text::deserialize(deserializer)? {
+            Text::Utf8(text) => PathBuf::from(text),
+            Text::Bytes(bytes) => PathBuf::from(OsString::from_vec(bytes)),
+        })
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+
+        #[derive(Debug, PartialEq, Serialize, Deserialize)]
+        struct Holder(#[serde(with = "super")] PathBuf);
+
+        #[test]
+        fn paths_that_are_not_utf_8_survive_json() {
+            for bytes in [&b"/home/me/shop"[..], b"/home/me/caf\xe9", b""] {
+                let holder = Holder(PathBuf::from(OsString::from_vec(bytes.to_vec())));
+                let json = serde_json::to_string(&holder).unwrap();
+                assert_eq!(
+                    serde_json::from_str::<Holder>(&json).unwrap(),
+                    holder,
+                    "{json}"
+                );
+            }
+        }
+    }
 }

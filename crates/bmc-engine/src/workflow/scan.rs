@@ -465,7 +465,7 @@ pub(super) fn count(n: usize, thing: &str) -> String {
     format!("{n} {thing}{}", if n == 1 { "" } else { "s" })
 }
 
-/// A folder younger than this may belong to a scan that has not yet written its process id.
+/// A folder without a process id that is younger than this may belong to a scan that is about to write it.
 const SWEEP_AGE: Duration = Duration::from_secs(60);
 
 /// Removes what scans that died have left in the cache.
@@ -473,16 +473,17 @@ fn sweep(scans: Option<&Path>, own: &Path) {
     let Some(scans) = scans else { return };
     for entry in std::fs::read_dir(scans).into_iter().flatten().flatten() {
         let path = entry.path();
-        let young = entry
-            .metadata()
-            .and_then(|m| m.modified())
-            .is_ok_and(|t| t.elapsed().is_ok_and(|age| age < SWEEP_AGE));
-        let alive = std::fs::read_to_string(path.join("pid")).is_ok_and(|pid| {
-            pid.trim()
+        let alive = match std::fs::read_to_string(path.join("pid")) {
+            Ok(pid) => pid
+                .trim()
                 .parse::<u32>()
-                .is_ok_and(|pid| Path::new(&format!("/proc/{pid}")).exists())
-        });
-        if path != own && !young && !alive {
+                .is_ok_and(|pid| Path::new(&format!("/proc/{pid}")).exists()),
+            Err(_) => entry
+                .metadata()
+                .and_then(|m| m.modified())
+                .is_ok_and(|t| t.elapsed().is_ok_and(|age| age < SWEEP_AGE)),
+        };
+        if path != own && !alive {
             // What cannot be removed now is tried again by the next scan.
             let _ = crate::runner::remove_tree(&path);
         }

@@ -14,6 +14,7 @@ use super::refusal::{launch_failure, none_of_only, trouble_advice};
 use super::scan::{Stage, Work, count};
 use crate::history::{History, RunRecord};
 use crate::runner::{Collection, Control, Ended, Executor, Signal, StartFailure, StartOrder};
+use crate::store::FinishedRun;
 
 /// After so many starts that fail in a row there is no point in going on.
 const STARTS_GIVEN_UP: u32 = 3;
@@ -336,20 +337,6 @@ impl Work<'_> {
 
     /// Stores a finished run, then counts it.
     pub(super) fn keep(&mut self, history: &mut History, record: RunRecord, tally: &mut Tally) {
-        let (tests, signatures) = self.stored;
-        let seconds = self.recorder.seconds();
-        let id = self.facts.id.clone();
-        let result = self.recorder.store.add_run(
-            &id,
-            &record,
-            (tests, &history.tests()[tests..]),
-            (signatures, &history.signatures()[signatures..]),
-            seconds,
-        );
-        if result.is_ok() {
-            self.stored = (history.tests().len(), history.signatures().len());
-        }
-        self.recorder.check(result);
         if let Some(words) = &record.session_error {
             let problem = Problem::warning(
                 "session",
@@ -364,14 +351,28 @@ impl Work<'_> {
         let outcomes = codes
             .filter(|o| !matches!(o, Outcome::Missing | Outcome::NotRun))
             .count() as u64;
-        self.recorder.event(EventKind::RunFinished {
+        let kind = EventKind::RunFinished {
             run: record.run,
             seconds: record.seconds,
             outcomes,
             failed: record.failures.len() as u64,
             processes: record.processes,
+        };
+        let (tests, signatures) = self.stored;
+        let seconds_so_far = self.recorder.seconds();
+        let stored = self.recorder.event_with(kind, |store, id, events| {
+            let finished = FinishedRun {
+                run: &record,
+                tests: (tests, &history.tests()[tests..]),
+                signatures: (signatures, &history.signatures()[signatures..]),
+                events,
+                seconds_so_far,
+            };
+            store.add_run(id, finished)
         });
-        self.recorder.flush();
+        if stored {
+            self.stored = (history.tests().len(), history.signatures().len());
+        }
         if record.conditions.purpose == Purpose::Scan {
             tally.add(&record, history.tests());
         }

@@ -256,14 +256,15 @@ class ForkServer:
             os.close(self._channel.descriptor)
             for descriptor in self._live:
                 os.close(descriptor)
+            # As bytes: a path need not be text. Entering a mount namespace leads to its root directory.
+            here = os.getcwdb() if order.cwd is None else os.fsencode(order.cwd)
             if order.namespaces:
                 from . import namespaces
 
                 namespaces.enter(zip(order.namespaces, order.entries))
             for descriptor in order.entries:
                 os.close(descriptor)
-            if order.cwd is not None:
-                os.chdir(order.cwd)
+            os.chdir(here)
             pid = _quiet_fork()
         except BaseException as problem:
             _tell(

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use bmc_types::{ScanReport, ScanStatus, TestClass};
+use bmc_types::{ScanReport, ScanStatus, TestClass, TestReport};
 
 use super::header::rate_words;
 use super::proof;
@@ -69,11 +69,30 @@ fn choose(report: &ScanReport) -> Vec<(String, String)> {
         }
         ScanStatus::Complete => {}
     }
+    let isolated = report
+        .environment
+        .as_ref()
+        .is_some_and(|e| e.network == "loopback");
+    if has(TestClass::IsolationDependent) && isolated {
+        list.extend(again(report, " --network host").map(|command| {
+            (
+                command,
+                "give the tests the network of this machine".to_owned(),
+            )
+        }));
+    }
     let suspect = report
         .tests
         .iter()
         .find(|t| t.class == TestClass::Flaky && !t.failing_runs.is_empty())
-        .or_else(|| report.tests.iter().find(|t| !t.failing_runs.is_empty()));
+        .or_else(|| {
+            let judged = |t: &&TestReport| t.class != TestClass::IsolationDependent;
+            report
+                .tests
+                .iter()
+                .filter(judged)
+                .find(|t| !t.failing_runs.is_empty())
+        });
     if let Some(test) = suspect
         && let Some(run) = test.failing_runs.first()
     {

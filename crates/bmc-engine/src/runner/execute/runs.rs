@@ -171,7 +171,6 @@ impl Executor<'_> {
                 .iter()
                 .map(|(kind, _)| namespace_name(*kind).to_owned())
                 .collect(),
-            cwd: start.process.cwd.to_string_lossy().into_owned(),
             keep_caps: self.site.keep_caps.clone(),
             stack_signal: STACK_SIGNAL,
         };
