@@ -457,6 +457,7 @@ impl<R: Read> FrameReader<R> {
 mod tests {
     use super::*;
     use bmc_types::Phase;
+    use proptest::prelude::*;
 
     fn frame(body: &str) -> Vec<u8> {
         let mut bytes = (body.len() as u32).to_le_bytes().to_vec();
@@ -538,6 +539,28 @@ mod tests {
             })
         ));
         assert!(matches!(reader.next_frame().unwrap(), Read1::End));
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read_without_panic_and_to_an_end(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+            let mut reader = FrameReader::new(&bytes[..]);
+            let mut frames = 0;
+            while let Read1::Frame(_) | Read1::Violation(_) = reader.next_frame().unwrap() {
+                frames += 1;
+                // A violation with an absurd length stays where it is; callers stop at the first.
+                if frames > 400 {
+                    break;
+                }
+            }
+        }
+
+        #[test]
+        fn any_array_is_a_frame_or_an_error(index in any::<i64>(), word in ".{0,12}", tail in ".{0,20}") {
+            let body = serde_json::json!(["o", index, word, 5, {"message": tail}]).to_string();
+            let known = Outcome::parse(&word).is_some() && u32::try_from(index).is_ok();
+            prop_assert_eq!(decode(body.as_bytes()).is_ok(), known);
+        }
     }
 
     #[test]
