@@ -11,12 +11,7 @@ use crate::samples::{BOTH, BROKEN, CLEAN, EMPTY, FAILING, FLAKY};
 fn exit_code(files: &[(&str, &str)], arguments: &[&str]) -> Option<i32> {
     let lab = Lab::new();
     let project = lab.project("p", files);
-    let runs = if files.iter().any(|file| file.1 == FLAKY[0].1) {
-        "16"
-    } else {
-        "2"
-    };
-    let mut command = lab.scan(&project, &["--runs", runs, "--fresh"]);
+    let mut command = lab.scan(&project, &["--runs", "4", "--fresh"]);
     command.args(arguments);
     let done = finish(command);
     assert!(!done.stderr.contains("panicked"), "{done:#?}");
@@ -270,7 +265,7 @@ fn only_limits_a_scan_to_tests_and_to_those_of_an_earlier_one() {
     let lab = Lab::new();
     let project = lab.project("p", BOTH);
     let ids = |arguments: &[&str], code: i32| -> Vec<String> {
-        let mut command = lab.scan(&project, &["--format", "json", "--fresh", "--runs", "16"]);
+        let mut command = lab.scan(&project, &["--format", "json", "--fresh", "--runs", "4"]);
         command.args(arguments);
         finish(command)
             .expect(code)

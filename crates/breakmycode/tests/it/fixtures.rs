@@ -147,7 +147,6 @@ checks!(hybrid, |check| check, [
 
 checks!(fresh, Check::fresh, [
     fixture_missing "fixture-missing",
-    hangs_at_exit "hangs-at-exit",
     rough "rough",
     rough_fork "rough-fork",
     rough_stdout "rough-stdout",
@@ -158,12 +157,12 @@ checks!(fresh_few, |check| check.fresh().runs(4), [
     kinds "kinds",
     cov_addopts "cov-addopts",
     flaky_plugin "flaky-plugin",
+    hangs_at_exit "hangs-at-exit",
     reruns_hide "reruns-hide",
 ]);
 
 checks!(copied, |check| check.copied().runs(3), [
     fixture_missing "fixture-missing",
-    hangs_at_exit "hangs-at-exit",
     rough_delete "rough-delete",
     missing_module "missing-module",
     no_tests "no-tests",

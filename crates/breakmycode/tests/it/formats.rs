@@ -22,7 +22,7 @@ const FILES: &[(&str, &str)] = &[(
 
 fn scan(lab: &Lab, format: &str) -> Command {
     let project = lab.project("p", FILES);
-    lab.scan(&project, &["--runs", "16", "--fresh", "--format", format])
+    lab.scan(&project, &["--runs", "4", "--fresh", "--format", format])
 }
 
 fn document(text: &str) -> Value {
@@ -93,19 +93,19 @@ fn jsonl_is_one_event_a_line_numbered_without_gaps() {
     }
     let scan_runs: Vec<u64> = finished_runs(&events)
         .into_iter()
-        .filter(|run| *run <= 16)
+        .filter(|run| *run <= 4)
         .collect();
-    assert_eq!(scan_runs, (1..=16).collect::<Vec<u64>>());
+    assert_eq!(scan_runs, (1..=4).collect::<Vec<u64>>());
     // Every failure of a scan run is an event, and no pass is.
     let outcomes: Vec<&Value> = events
         .iter()
         .filter(|event| event["event"] == "test.outcome")
         .collect();
     assert!(outcomes.iter().all(|event| event["outcome"] == "failed"));
-    let fails = outcomes.iter().filter(|event| {
-        event["id"] == "test_a.py::test_fails" && event["run"].as_u64() <= Some(16)
-    });
-    assert_eq!(fails.count(), 16);
+    let fails = outcomes
+        .iter()
+        .filter(|event| event["id"] == "test_a.py::test_fails" && event["run"].as_u64() <= Some(4));
+    assert_eq!(fails.count(), 4);
     // Failures are kept in a table of their own and not a second time as events.
     let kept: Vec<&str> = done
         .stdout

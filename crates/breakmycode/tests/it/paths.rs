@@ -67,15 +67,10 @@ fn scan_at(lab: &Lab, name: &OsStr, below: &Path) {
 #[test]
 fn odd_names_of_projects_are_no_trouble() {
     for name in [
-        "with space",
-        "a,b:c\\d",
-        "quo'te\"s",
-        "-dash",
-        "ünïcode",
-        "new\nline",
-        "percent%20s",
-        "any*thing?",
-        "a=b;c&d$HOME",
+        "with space, a,b:c\\d",
+        "-quo'te\"s;c&d$HOME",
+        "ünïcode\nnew line",
+        "percent%20s any*thing?",
     ] {
         let lab = Lab::new();
         scan_at(&lab, OsStr::new(name), &lab.home().join("src"));
@@ -98,7 +93,7 @@ fn a_project_outside_of_the_home_is_no_trouble() {
 fn odd_names_of_the_places_for_files_are_no_trouble() {
     let lab = Lab::new();
     let project = lab.project("p", CLEAN);
-    for name in ["ca che", "ca,che", "ca:che", "ca\\che"] {
+    let scan = |name: &str| {
         let mut command = lab.scan(
             &project,
             &["--runs", "4", "--fresh-starts", "2", "--format", "json"],
@@ -106,7 +101,13 @@ fn odd_names_of_the_places_for_files_are_no_trouble() {
         command
             .env("XDG_CACHE_HOME", lab.path(name))
             .env("XDG_DATA_HOME", lab.path(name));
-        assert_all_clean(&finish(command).expect(0).report());
+        finish(command)
+    };
+    assert_all_clean(&scan("ca che,ca\\che").expect(0).report());
+    // Python separates folders for modules by colons and cannot be told otherwise.
+    let done = scan("ca:che").expect(2);
+    for words in ["BMC-E064", "colon", "XDG_CACHE_HOME"] {
+        assert!(done.stderr.contains(words), "{done:#?}");
     }
     let home = lab.path("ho me,a:b\\c");
     fs::create_dir(&home).unwrap();

@@ -38,7 +38,7 @@ fn colour_is_where_it_was_asked_for() {
 fn ascii_output_has_no_other_character() {
     let lab = Lab::new();
     let project = lab.project("p", BOTH);
-    let done = finish(lab.scan(&project, &["--runs", "16", "--fresh", "--ascii"])).expect(1);
+    let done = finish(lab.scan(&project, &["--runs", "4", "--fresh", "--ascii"])).expect(1);
     assert!(
         done.stdout.is_ascii() && done.stderr.is_ascii(),
         "{done:#?}"

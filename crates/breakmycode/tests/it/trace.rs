@@ -18,7 +18,7 @@ use crate::tree::Tree;
 fn show_prints_what_the_scan_printed() {
     let lab = Lab::new();
     let project = lab.project("p", MIXED);
-    let live = finish(lab.scan(&project, &["--runs", "16", "--fresh"])).expect(1);
+    let live = finish(lab.scan(&project, &["--runs", "4", "--fresh"])).expect(1);
     let shown = typed(&lab, &["show"]).expect(0);
     assert!(
         shown.stdout.contains(&live.stdout),
@@ -127,7 +127,7 @@ fn list_has_the_newest_first() {
     let clean = lab.project("clean", CLEAN);
     let mixed = lab.project("mixed", MIXED);
     finish(lab.scan(&clean, &["--runs", "2"])).expect(0);
-    finish(lab.scan(&mixed, &["--runs", "16", "--fresh"])).expect(1);
+    finish(lab.scan(&mixed, &["--runs", "4", "--fresh"])).expect(1);
     let rows = json(&typed(&lab, &["list", "--format", "json"]).expect(0));
     let facts: Vec<_> = rows
         .as_array()
