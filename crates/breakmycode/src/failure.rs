@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::fmt::Write as _;
+use std::io::ErrorKind;
 
 use bmc_engine::store::StoreError;
 use bmc_engine::workflow::ScanError;
@@ -141,14 +142,14 @@ impl From<ScanError> for Failure {
         match &error {
             ScanError::Store(_) => {}
             ScanError::Path(advice) => return Self::from(&**advice),
-            ScanError::Io { .. } => {
-                return usage(
-                    "E064",
-                    &[
-                        "df -h   shows whether the disk is full",
-                        "XDG_CACHE_HOME=DIR   puts the cache elsewhere",
-                    ],
-                );
+            ScanError::Io { source, .. } => {
+                let elsewhere = "XDG_CACHE_HOME=DIR   puts the cache elsewhere";
+                let full = "df -h   shows whether the disk is full";
+                let help = match source.kind() {
+                    ErrorKind::StorageFull | ErrorKind::QuotaExceeded => vec![full, elsewhere],
+                    _ => vec![elsewhere],
+                };
+                return usage("E064", &help);
             }
             ScanError::Request { .. } => {
                 return usage("E061", &["breakmycode .   starts a new scan"]);

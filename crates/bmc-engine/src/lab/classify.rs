@@ -106,12 +106,10 @@ fn power_of(n: u32) -> Vec<Power> {
         .collect()
 }
 
-/// Whether a test belongs to the scan: one that every run's selection left out is collected but not the scan's business.
+/// Whether a test belongs to the scan: one that no run was to make is collected, but not the scan's business.
 fn was_asked_for(test: u32, scan: &[&RunRecord]) -> bool {
-    scan.is_empty()
-        || scan
-            .iter()
-            .any(|run| run.conditions.selected.is_none() || run.outcome(test) != Outcome::Missing)
+    scan.iter()
+        .any(|run| run.conditions.selected.is_none() || run.outcome(test) != Outcome::Missing)
 }
 
 fn distinct_starts(runs: &[&RunRecord]) -> u32 {
