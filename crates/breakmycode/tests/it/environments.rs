@@ -35,8 +35,8 @@ pub(crate) fn usual() -> &'static Environment {
 /// The first environment with the newest pytest that has all of these packages.
 pub(crate) fn with(packages: &[String]) -> &'static Environment {
     [USUAL, PLUGINS]
-        .map(named)
         .into_iter()
+        .map(named)
         .find(|environment| packages.iter().all(|package| environment.plugins.contains(package)))
         .unwrap_or_else(|| panic!("no environment has {packages:?}: add them to the table of `cargo xtask environments`"))
 }
