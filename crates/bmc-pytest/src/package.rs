@@ -24,7 +24,11 @@ pub fn unpack(folder: &Path) -> io::Result<()> {
         if let Some(parent) = path.parent() {
             fs::create_dir_all(parent)?;
         }
-        fs::write(&path, bytes)?;
+        // A scan that was killed has left read-only files here, which their owner cannot open for writing.
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => fs::write(&path, bytes)?,
+        }
         fs::set_permissions(&path, Permissions::from_mode(0o444))?;
     }
     Ok(())
@@ -33,6 +37,7 @@ pub fn unpack(folder: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::MetadataExt;
 
     #[test]
     fn the_package_has_its_entry_module_and_type_marker() {
@@ -43,6 +48,18 @@ mod tests {
             !names.iter().any(|n| n.contains("__pycache__")),
             "{names:?}"
         );
+    }
+
+    #[test]
+    fn what_a_killed_scan_left_is_replaced_and_not_written_over() {
+        let folder = tempfile::tempdir().unwrap();
+        unpack(folder.path()).unwrap();
+        let file = folder.path().join(PLUGIN_MODULE).join("__init__.py");
+        // A second name for the old file shows whether that is written to; root may do so, an ordinary user may not.
+        fs::hard_link(&file, folder.path().join("old")).unwrap();
+        let before = fs::metadata(&file).unwrap().ino();
+        unpack(folder.path()).unwrap();
+        assert_ne!(fs::metadata(&file).unwrap().ino(), before);
     }
 
     #[test]

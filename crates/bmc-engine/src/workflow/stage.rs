@@ -251,7 +251,7 @@ impl Work<'_> {
             }
         }
         if collection.tests.is_empty() {
-            return Some(vec![diagnose::zero_tests(&context, collection.deselected)]);
+            return Some(vec![self.zero_tests(&context, collection.deselected)]);
         }
         if !collection.missing.is_empty() {
             let names: Vec<&str> = collection
@@ -305,6 +305,17 @@ impl Work<'_> {
         None
     }
 
+    fn zero_tests(&self, context: &diagnose::Context, deselected: u64) -> Advice {
+        let mut advice = diagnose::zero_tests(context, deselected);
+        if deselected > 0 && !self.request.pytest_args.is_empty() {
+            let given = self.request.pytest_args.join(" ");
+            advice.help = vec![format!(
+                "breakmycode .   without `-- {given}`, which leaves out every test"
+            )];
+        }
+        advice
+    }
+
     pub(super) fn start_failure(
         &self,
         failure: &StartFailure,
@@ -316,7 +327,7 @@ impl Work<'_> {
             return diagnose::from_collection(&collection.errors, &context);
         }
         if collection.complete && collection.tests.is_empty() {
-            return vec![diagnose::zero_tests(&context, collection.deselected)];
+            return vec![self.zero_tests(&context, collection.deselected)];
         }
         if let Some(trouble) = &failure.trouble
             && failure.output.trim().is_empty()
