@@ -91,6 +91,8 @@ pub(super) struct ActiveRun {
     remarks: Vec<(u32, String)>,
     session_error: Option<String>,
     pub(super) began: Instant,
+    /// When a test last started or ended.
+    heard: Instant,
     pub(super) processes: u32,
     /// How many outcomes had come when the present process began: one that adds nothing is not followed by another.
     pub(super) before_process: usize,
@@ -138,6 +140,7 @@ impl ActiveRun {
             remarks: Vec::new(),
             session_error: None,
             began: Instant::now(),
+            heard: Instant::now(),
             processes: 1,
             before_process: 0,
             recorded: 0,
@@ -164,11 +167,13 @@ impl ActiveRun {
             // Out of order: a plugin of the project runs tests in its own way. Keep the books right all the same.
             _ => self.todo.retain(|t| *t != test),
         }
-        self.current = Some((test, Instant::now()));
+        self.heard = Instant::now();
+        self.current = Some((test, self.heard));
     }
 
     /// A test is over.
     pub(super) fn done(&mut self, test: u32, outcome: Outcome, us: u64, failure: Option<Failure>) {
+        self.heard = Instant::now();
         if self.current.is_some_and(|(current, _)| current == test) {
             self.current = None;
         }
@@ -211,6 +216,22 @@ impl ActiveRun {
 
     pub(super) fn has_session_error(&self) -> bool {
         self.session_error.is_some()
+    }
+
+    /// Notes that a new process goes on with this run.
+    pub(super) fn go_on_in_new_process(&mut self) {
+        self.processes += 1;
+        self.before_process = self.recorded;
+        self.heard = Instant::now();
+        self.phase = Phase::Running;
+        self.finished = false;
+        self.closed = false;
+        self.end = None;
+    }
+
+    /// How long no test has started or ended.
+    pub(super) fn silent_for(&self) -> Duration {
+        self.heard.elapsed()
     }
 
     /// How long the current test has been running.

@@ -27,14 +27,16 @@ impl Executor<'_> {
                 continue;
             };
             let control = match run.phase {
-                Phase::Running => {
-                    if let Some((test, time)) = run.running_for()
-                        && time >= self.limit(test)
-                    {
-                        self.dump_stacks(key);
+                Phase::Running => match run.running_for() {
+                    Some((test, time)) => {
+                        if time >= self.limit(test) {
+                            self.dump_stacks(key);
+                        }
+                        Control::Continue
                     }
-                    Control::Continue
-                }
+                    None if run.silent_for() >= self.silence() => self.give_up(history, key, on),
+                    None => Control::Continue,
+                },
                 Phase::Dumping { until, printed } if now >= until => {
                     self.time_out(history, key, printed, on)
                 }
@@ -73,6 +75,25 @@ impl Executor<'_> {
             }
         }
         Control::Continue
+    }
+
+    /// How long a process may be silent outside any test: a hook of the session can hang as well as a test can.
+    fn silence(&self) -> Duration {
+        self.limits
+            .test_timeout
+            .unwrap_or(UNKNOWN_TEST)
+            .max(KNOWN_TEST)
+    }
+
+    fn give_up(&mut self, history: &mut History, run_key: u32, on: On<'_>) -> Control {
+        let Some(run) = self.runs.get_mut(&run_key) else {
+            return Control::Continue;
+        };
+        let seconds = run.silent_for().as_secs();
+        run.session_error(format!(
+            "nothing happened for {seconds} s outside any test; killed"
+        ));
+        self.go_on(history, run_key, on)
     }
 
     pub(super) fn limit(&self, test: u32) -> Duration {

@@ -90,12 +90,7 @@ impl Executor<'_> {
                 let mut run = *run;
                 run.start_key = key;
                 run.worker = worker;
-                run.processes += 1;
-                run.before_process = run.recorded;
-                run.phase = Phase::Running;
-                run.finished = false;
-                run.closed = false;
-                run.end = None;
+                run.go_on_in_new_process();
                 run.todo.retain(|test| start.positions.contains_key(test));
                 run
             }

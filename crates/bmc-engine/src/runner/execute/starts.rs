@@ -48,7 +48,7 @@ impl Executor<'_> {
 
     /// A start that can run something now: one with forks left first, since its own run has to come last.
     pub(super) fn next_ready(&self) -> Option<u32> {
-        let ready = |s: &&ActiveStart| s.phase == StartPhase::Ready;
+        let ready = |s: &&ActiveStart| s.phase == StartPhase::Ready && !s.closed;
         let forking = self
             .starts
             .iter()
@@ -387,7 +387,9 @@ impl Executor<'_> {
             StartPhase::Ready => {
                 // The server died while its children may live on: they finish, what is left starts afresh.
                 let words = "the process that children are forked from ended".to_owned();
-                self.ban_forks(history, "server", words, on)
+                let control = self.ban_forks(history, "server", words, on);
+                self.tidy_start(key);
+                control
             }
         }
     }
