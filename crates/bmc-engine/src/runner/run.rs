@@ -189,11 +189,8 @@ impl ActiveRun {
         self.durations.insert(test, us);
         self.recorded += 1;
         if outcome.is_failure() {
-            self.failures.push((
-                test,
-                outcome,
-                failure.unwrap_or_else(|| unknown_failure(outcome)),
-            ));
+            self.failures
+                .push((test, outcome, failure.unwrap_or_else(|| blank(outcome))));
         }
     }
 
@@ -263,7 +260,8 @@ impl ActiveRun {
     }
 }
 
-fn unknown_failure(outcome: Outcome) -> Failure {
+/// A failure of which only the outcome is known.
+pub(super) fn blank(outcome: Outcome) -> Failure {
     Failure {
         phase: None,
         kind: outcome.as_str().to_owned(),

@@ -23,7 +23,7 @@ use bmc_types::{Failure, Outcome, TestId};
 use super::order::{RunOrder, Seeds, StartOrder};
 use super::output::Captured;
 use super::process::{self, Channel, Launch, LaunchError, Message, Process};
-use super::run::{ActiveRun, Child, End, Phase};
+use super::run::{ActiveRun, Child, End, Phase, blank};
 use super::site::Site;
 use crate::history::{History, RunRecord};
 
@@ -361,19 +361,6 @@ impl<'a> Executor<'a> {
                 None => Control::Continue,
             },
         }
-    }
-}
-
-fn blank(outcome: Outcome) -> Failure {
-    Failure {
-        phase: None,
-        kind: outcome.as_str().to_owned(),
-        message: String::new(),
-        path: None,
-        line: None,
-        longrepr: String::new(),
-        rerun: false,
-        extra: Vec::new(),
     }
 }
 
