@@ -7,15 +7,16 @@ use crate::environments::Environment;
 /// Puts `[SCAN]`, `[SEED]`, `[TIME]`, `[LAB]`, `[PYTHON]` and `[VERSION]` in the place of what changes, and each paragraph on one line: how
 /// lines are broken and columns are aligned hangs on the length of paths.
 pub(crate) fn filtered(text: &str, lab: &Path, environment: &Environment) -> String {
-    let text = text
+    // Lines first: where they are broken hangs on the paths, and a break may stand inside of what is replaced.
+    let paragraphs: Vec<String> = text.split("\n\n").map(one_line).collect();
+    let text = paragraphs
+        .join("\n")
         .replace(&*environment.python.to_string_lossy(), "[PYTHON]")
         .replace(&*lab.to_string_lossy(), "[LAB]")
         .replace(
             &format!("Python {}", environment.version),
             "Python [VERSION]",
         );
-    let paragraphs: Vec<String> = text.split("\n\n").map(one_line).collect();
-    let text = paragraphs.join("\n");
     let mut clean = String::with_capacity(text.len());
     let mut rest = text.as_str();
     while let Some(first) = rest.chars().next() {
@@ -90,7 +91,7 @@ fn what_changes_is_replaced_and_the_rest_stays() {
         plugins: Vec::new(),
     };
     let text = "/tmp/x/home/p scan_0123456789ab in 1 min 38 s, 1.2 s and\n  350 ms; 5 starts,\n\n\
-                20/20, seed 0x0000000000005eed /e/python Python 3.11.7";
+                20/20, seed 0x0000000000005eed /e/python Python\n3.11.7";
     let expected = "[LAB]/home/p [SCAN] in [TIME], [TIME] and [TIME]; 5 starts,\n\
                     20/20, seed [SEED] [PYTHON] Python [VERSION]";
     assert_eq!(filtered(text, Path::new("/tmp/x"), &environment), expected);
