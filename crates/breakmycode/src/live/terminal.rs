@@ -41,7 +41,6 @@ struct Seen {
     /// Tenths of the runs, and seconds, at the last plain line.
     tenth: u32,
     at_s: f64,
-    stopping: bool,
 }
 
 impl Terminal {
@@ -229,13 +228,6 @@ impl EventSink for Terminal {
             self.seen.tenth = 0;
             self.seen.at_s = 0.0;
         }
-        let stopping = self.interrupt.load(Ordering::Relaxed) > 0;
-        if stopping && !self.seen.stopping {
-            self.seen.stopping = true;
-            if self.bar.is_none() {
-                self.say(&["Stopping: finishing the running tests and saving. Ctrl-C again kills them now.".to_owned()]);
-            }
-        }
         let base = self.seen.stage.as_ref().map_or(0, |(_, done)| *done);
         match &self.bar {
             Some(bar) => {
@@ -244,6 +236,7 @@ impl EventSink for Terminal {
                     .unwrap_or(self.look.width)
                     .min(self.look.columns())
                     .saturating_sub(1);
+                let stopping = self.interrupt.load(Ordering::Relaxed) > 0;
                 bar.set_message(block(progress, base, stopping, columns, &self.look).join("\n"));
                 bar.tick();
             }
